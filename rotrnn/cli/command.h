@@ -1,0 +1,20 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <functional>
+
+namespace rotrnn::cli {
+
+/// What to do once the command line is understood; returns the exit code.
+using Action = std::function<int()>;
+
+// One function a subcommand: declares its options, and sets `action` when it is chosen.
+void add_train(CLI::App& app, Action& action);
+void add_eval(CLI::App& app, Action& action);
+void add_predict(CLI::App& app, Action& action);
+void add_info(CLI::App& app, Action& action);
+void add_data(CLI::App& app, Action& action);
+
+}  // namespace rotrnn::cli

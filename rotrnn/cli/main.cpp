@@ -1,0 +1,46 @@
+#include <fmt/format.h>
+
+#include <exception>
+#include <stdexcept>
+
+#include "rotrnn/cli/command.h"
+#include "rotrnn/version.h"
+
+namespace {
+
+constexpr int kFailed = 1, kWrongUse = 2;
+
+// LibTorch's messages carry a stack trace after the first line, which helps nobody here.
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace rotrnn::cli;
+  CLI::App app("Linear recurrent networks for long sequences on a CPU", "rotrnn");
+  app.set_version_flag("--version", std::string("rotrnn ") + rotrnn::kVersion);
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 done, 1 failed, 2 wrong use. rotrnn COMMAND --help tells more.");
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_info(app, action);
+  add_data(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUse;
+  }
+  try {
+    return action();
+  } catch (const std::invalid_argument& error) {
+    fmt::print(stderr, "rotrnn: {}\n", error.what());
+    return kWrongUse;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rotrnn: {}\n", first_line(error.what()));
+    return kFailed;
+  }
+}

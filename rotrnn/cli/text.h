@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace rotrnn::cli {
+
+/// 12345678 as 12,345,678.
+std::string grouped(int64_t number);
+
+/// Seconds as people say them: "48 s", "3 min 07 s", "2 h 05 min".
+std::string duration(double seconds);
+
+/// 0.1234 as "12.3 %".
+std::string percent(double share);
+
+/// Bytes with a unit: "1.5 GB".
+std::string bytes(double count);
+
+/// Rows in columns as wide as their widest cell; columns named in `right` are right-aligned.
+std::string table(const std::vector<std::vector<std::string>>& rows,
+                  const std::vector<size_t>& right = {});
+
+/// How the user called the program: "rotrnn", or what ROTRNN_COMMAND says, for hints to copy.
+std::string program();
+
+/// A path or text as one word of a shell.
+std::string shell_word(const std::string& text);
+
+}  // namespace rotrnn::cli

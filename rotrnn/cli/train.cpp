@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+#include "rotrnn/cli/command.h"
+#include "rotrnn/cli/progress.h"
+#include "rotrnn/cli/text.h"
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/trainer.h"
+
+namespace rotrnn::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::string config, out, init_from;
+  std::vector<std::string> settings;
+  bool resume = false, overwrite = false, quiet = false;
+  int64_t threads = -1;
+};
+
+volatile std::sig_atomic_t stop_requested = 0;
+void request_stop(int) {
+  stop_requested = 1;
+}
+
+bool holds_a_run(const fs::path& folder) {
+  return fs::exists(folder / "config.toml") || fs::exists(folder / "last");
+}
+
+// runs/NAME, or the first of runs/NAME-2, -3, … that is free.
+fs::path free_folder(const std::string& config) {
+  const std::string name = config.empty() ? "quickstart" : fs::path(config).stem().string();
+  fs::path folder = fs::path("runs") / name;
+  for (int i = 2; fs::exists(folder); ++i)
+    folder = fs::path("runs") / fmt::format("{}-{}", name, i);
+  return folder;
+}
+
+// What may change when a run goes on: everything else would make it another run.
+bool may_change(const std::string& key) {
+  for (const char* allowed :
+       {"training.steps", "training.threads", "training.log_every", "training.evaluate_every",
+        "training.checkpoint_every", "task.path"}) {
+    if (key == allowed) return true;
+  }
+  return false;
+}
+
+Config read_config(const Options& options) {
+  return options.config.empty() ? default_config(options.settings)
+                                : load_config(options.config, options.settings);
+}
+
+Config resumed_config(const Options& options, const fs::path& out) {
+  const auto folder = find_checkpoint(out, Which::last);
+  const Config saved = read_header(folder).config;
+  Config config = saved;
+  if (!options.config.empty()) {
+    config = load_config(options.config, options.settings);
+  } else {
+    for (const std::string& setting : options.settings) apply_setting(config, setting);
+    check(config);
+  }
+  for (const std::string& key : differences(saved, config)) {
+    if (!may_change(key)) {
+      throw std::invalid_argument(
+          fmt::format("{} differs from what {} was trained with; a run can only be resumed with "
+                      "the same settings. Start another run, with --init-from {} if you want its "
+                      "weights",
+                      key, out.string(), shell_word(out.string())));
+    }
+  }
+  return config;
+}
+
+TrainRequest make_request(const Options& options) {
+  TrainRequest request;
+  request.out = options.out;
+  request.init_from = options.init_from;
+  if (options.resume) {
+    if (options.out.empty()) {
+      throw std::invalid_argument("--resume needs --out RUN, the run folder to continue");
+    }
+    if (!holds_a_run(options.out)) {
+      throw std::runtime_error(fmt::format("{}: there is no run to resume in it", options.out));
+    }
+    request.resume = !existing_folder(request.out / "last").empty();
+    if (request.resume) {
+      request.config = resumed_config(options, request.out);
+    } else if (options.config.empty()) {
+      // Killed before the first checkpoint: the same run from its beginning.
+      request.config = load_config(request.out / "config.toml", options.settings);
+    } else {
+      request.config = read_config(options);
+    }
+  } else {
+    request.config = read_config(options);
+    if (request.out.empty()) request.out = free_folder(options.config);
+    if (fs::exists(request.out) && !fs::is_directory(request.out)) {
+      throw std::invalid_argument(
+          fmt::format("--out {}: there is a file of that name", request.out.string()));
+    }
+    if (holds_a_run(request.out)) {
+      if (!options.overwrite) {
+        throw std::invalid_argument(
+            fmt::format("{0} holds a run already; continue it with --resume, replace it with "
+                        "--overwrite, or choose another --out",
+                        request.out.string()));
+      }
+      for (const char* part : {"last", "best", "last.old", "best.old", "last.new", "best.new",
+                               "metrics.jsonl", "config.toml"}) {
+        fs::remove_all(request.out / part);
+      }
+    }
+  }
+  if (options.threads >= 0) request.config.training.threads = options.threads;
+  return request;
+}
+
+void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
+  const std::string run = shell_word(request.out.string());
+  if (!outcome.finished) {
+    fmt::print("stopped at step {} and saved; continue with\n  {} train --resume --out {}\n",
+               outcome.step, program(), run);
+    return;
+  }
+  fmt::print("test accuracy {} (always saying \"{}\" gives {})\n", percent(outcome.test.accuracy),
+             outcome.majority.label, percent(outcome.majority.share));
+  fmt::print("weights of step {}, validation accuracy {}; {} parameters; {}\n", outcome.best_step,
+             percent(outcome.best_score), grouped(outcome.parameters), duration(outcome.seconds));
+  fmt::print("\nnext:\n");
+  fmt::print("  {} eval {}\n", program(), run);
+  fmt::print("  echo '[MAX 2 9 [MIN 4 7 ] 0 ]' | {} predict {}\n", program(), run);
+  fmt::print("  {} info {}\n", program(), run);
+}
+
+int run(const Options& options) {
+  const TrainRequest request = make_request(options);
+  Progress progress(options.quiet);
+  TrainObserver observer;
+  observer.message = [&](const std::string& text) { progress.message(text); };
+  observer.step = [&](const StepReport& report) { progress.step(report); };
+  observer.evaluation = [&](const EvaluationReport& report) { progress.evaluation(report); };
+  observer.stop = [] { return stop_requested != 0; };
+  std::signal(SIGINT, request_stop);
+  std::signal(SIGTERM, request_stop);
+  const TrainOutcome outcome = train(request, observer);
+  progress.finish();
+  print_outcome(request, outcome);
+  return outcome.finished ? 0 : 1;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* command = app.add_subcommand("train", "Train a network by a config");
+  command->add_option("config", options->config,
+                      "TOML file, such as configs/lra/listops.toml; none: the quick start");
+  command->add_option("--out", options->out, "run folder (default: runs/NAME-OF-CONFIG)");
+  command->add_option("--set", options->settings, "change a key: --set training.steps=100")
+      ->take_all()
+      ->allow_extra_args(false);
+  command->add_flag("--resume", options->resume, "continue the run in --out where it stopped");
+  command->add_option("--init-from", options->init_from, "start from the weights of another run");
+  command->add_flag("--overwrite", options->overwrite, "replace the run that is in --out");
+  command->add_option("--threads", options->threads, "same as --set training.threads=K")
+      ->check(CLI::Range(0, 4096));
+  command->add_flag("--quiet", options->quiet, "show the result only");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace rotrnn::cli

@@ -1,0 +1,44 @@
+#include "rotrnn/data/sampler.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "rotrnn/kernels/random.h"
+
+namespace rotrnn {
+
+Sampler::Sampler(int64_t examples, int64_t batch, uint64_t seed)
+    : examples_(examples), batch_(batch), seed_(seed) {
+  if (batch < 1 || batch > examples) {
+    throw std::invalid_argument(
+        fmt::format("training.batch is {} but there are {} training examples; choose a batch "
+                    "between 1 and {}",
+                    batch, examples, examples));
+  }
+  if (examples > std::numeric_limits<uint32_t>::max()) {
+    throw std::invalid_argument("more than 2^32 training examples");
+  }
+}
+
+void Sampler::shuffle(int64_t epoch) {
+  epoch_ = epoch;
+  order_.resize(examples_);
+  std::iota(order_.begin(), order_.end(), 0);
+  Random random(seed_, RandomSite::shuffle, {static_cast<uint64_t>(epoch)});
+  for (int64_t i = examples_ - 1; i > 0; --i) {
+    std::swap(order_[i], order_[random.below(static_cast<uint32_t>(i + 1))]);
+  }
+}
+
+std::vector<int64_t> Sampler::batch(int64_t step) {
+  const int64_t epoch = step / steps_per_epoch();
+  if (epoch != epoch_) shuffle(epoch);
+  const auto begin = order_.begin() + (step % steps_per_epoch()) * batch_;
+  return {begin, begin + batch_};
+}
+
+}  // namespace rotrnn

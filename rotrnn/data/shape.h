@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace rotrnn {
+
+enum class InputKind { tokens, channels };
+enum class TargetKind { classes, values };
+
+/// What goes into a network and what comes out of it; the data decide this.
+struct DataShape {
+  InputKind input = InputKind::tokens;
+  int64_t inputs = 0;  // size of the vocabulary, or number of channels
+  TargetKind target = TargetKind::classes;
+  int64_t outputs = 0;  // number of classes, or of values to predict
+};
+
+}  // namespace rotrnn

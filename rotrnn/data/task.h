@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rotrnn/data/listops.h"
+#include "rotrnn/data/shape.h"
+
+namespace rotrnn {
+
+/// The settings of [task] in a config.
+struct TaskOptions {
+  std::string name = "listops";
+  std::string path;  // folder with the data; empty: made on the spot, if the task can
+  int64_t max_tokens = 2048;
+  // For data that are made: how many, from which seed, and of what kind.
+  ListOpsCounts counts;
+  int64_t seed = 0;
+  ListOpsOptions listops;
+};
+
+/// Sequences of one split, one after the other: number i is [offsets[i], offsets[i + 1]).
+struct Examples {
+  std::vector<int32_t> tokens;  // one of the two
+  std::vector<float> values;    // [.., channels]
+  std::vector<int64_t> offsets{0};
+  std::vector<int64_t> labels;
+
+  int64_t size() const { return static_cast<int64_t>(labels.size()); }
+  int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
+  int64_t total_length() const { return offsets.back(); }
+};
+
+/// What is known of a task without its data.
+struct TaskFacts {
+  DataShape shape;
+  int64_t typical_length = 0;
+  std::vector<std::string> vocabulary, classes;
+};
+
+/// A task with its data in memory.
+struct TaskData {
+  TaskFacts facts;
+  Examples train, validation, test;
+};
+
+/// Facts of a task; std::invalid_argument when there is no task of that name.
+TaskFacts describe_task(const TaskOptions& options);
+
+/// Reads or makes the data.
+TaskData load_task(const TaskOptions& options, int threads);
+
+/// One input given as text, as the task reads it; unknown words are an error that names them.
+std::vector<int32_t> encode_text(const TaskOptions& options, std::string_view text);
+
+/// The label that occurs most in `examples`, and its share.
+struct Majority {
+  int64_t label = 0;
+  double share = 0;
+};
+Majority majority(const Examples& examples, int64_t classes);
+
+}  // namespace rotrnn

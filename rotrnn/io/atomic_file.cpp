@@ -1,0 +1,240 @@
+#include "rotrnn/io/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace rotrnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail_with(const fs::path& path, std::string_view action, int error,
+                            std::string_view advice) {
+  throw std::runtime_error(
+      fmt::format("{}: cannot {}: {}; {}", path.string(), action, std::strerror(error), advice));
+}
+
+class Descriptor {
+ public:
+  Descriptor(const fs::path& path, int flags) : value_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  operator int() const { return value_; }
+
+ private:
+  int value_;
+};
+
+fs::path folder_of(const fs::path& path) {
+  return path.has_parent_path() ? path.parent_path() : fs::path(".");
+}
+
+// "runs/best/" means "runs/best", but its last component is empty: appending ".old" to it would
+// name a file inside the folder.
+fs::path without_trailing_slash(const fs::path& path) {
+  return path.has_filename() ? path : path.parent_path();
+}
+
+fs::path old_name(const fs::path& target) {
+  return target.string() + ".old";
+}
+
+void sync_file(const fs::path& file) {
+  const Descriptor descriptor(file, O_RDONLY);
+  if (descriptor < 0 || ::fsync(descriptor) != 0)
+    fail_with(file, "flush to the disk", errno, "check the disk");
+}
+
+// Everything has to be on the disk before the rename: a rename may become durable first, and would
+// then show a folder of empty files after a power failure.
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::file_type type = entry.symlink_status().type();
+    if (type == fs::file_type::regular) sync_file(entry.path());
+    if (type == fs::file_type::directory) sync_folder(entry.path());
+  }
+  sync_folder(folder);
+}
+
+void check_replaceable(const fs::path& fresh, const fs::path& target) {
+  if (!fs::is_directory(fresh))
+    throw std::runtime_error(
+        fmt::format("{}: is not a folder; write the new folder there first", fresh.string()));
+  if (fs::exists(target) && !fs::is_directory(target))
+    throw std::runtime_error(
+        fmt::format("{}: is not a folder; move it out of the way", target.string()));
+  // Removing the old folder would remove the new one.
+  const fs::path old = old_name(target);
+  for (const fs::path& taken : {target, old})
+    if (fs::exists(taken) && fs::equivalent(fresh, taken))
+      throw std::runtime_error(fmt::format("{}: cannot replace {}; write the new folder elsewhere",
+                                           fresh.string(), target.string()));
+}
+
+void rename_or_fail(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0)
+    fail_with(from, fmt::format("rename to {}", to.string()), errno,
+              "both must be on one file system, in folders that can be written");
+}
+
+void sync_parents(const fs::path& fresh, const fs::path& target) {
+  sync_folder(folder_of(target));
+  if (folder_of(fresh) != folder_of(target)) sync_folder(folder_of(fresh));
+}
+
+// False if the kernel or the file system cannot exchange two names.
+bool exchange(const fs::path& fresh, const fs::path& target) {
+  if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
+    return true;
+  if (errno == ENOSYS || errno == EINVAL || errno == ENOTSUP) return false;
+  fail_with(target, fmt::format("exchange with {}", fresh.string()), errno,
+            "the old folder is unchanged; both must be on one file system");
+}
+
+// Between the two renames only `old` exists, which existing_folder() knows.
+void replace_by_renames(const fs::path& fresh, const fs::path& target, const fs::path& old) {
+  fs::remove_all(old);
+  rename_or_fail(target, old);
+  try {
+    rename_or_fail(fresh, target);
+  } catch (...) {
+    ::rename(old.c_str(), target.c_str());
+    throw;
+  }
+}
+
+}  // namespace
+
+std::string read_file(const fs::path& file) {
+  const char* advice = "check the path and its permissions";
+  const Descriptor descriptor(file, O_RDONLY);
+  struct stat status {};
+  if (descriptor < 0 || ::fstat(descriptor, &status) != 0) fail_with(file, "open", errno, advice);
+
+  // One byte more than the file has, so that its end is seen without growing the buffer.
+  std::string contents(static_cast<std::size_t>(status.st_size) + 1, '\0');
+  std::size_t filled = 0;
+  for (;;) {
+    const ssize_t count = ::read(descriptor, contents.data() + filled, contents.size() - filled);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with(file, "read", errno, advice);
+    if (count == 0) break;
+    filled += static_cast<std::size_t>(count);
+    if (filled == contents.size()) contents.resize(2 * filled);
+  }
+  contents.resize(filled);
+  return contents;
+}
+
+AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
+  // Not mkstemp: it creates files that only their owner may read. A name can be taken by what a
+  // killed process with the same id left.
+  static std::atomic<unsigned> counter = 0;
+  do {
+    temporary_ = fmt::format("{}.tmp-{}-{}", target_.string(), ::getpid(), counter++);
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0)
+    fail_with(target_, "create a temporary file beside it", errno,
+              "its folder must exist and be writable");
+}
+
+AtomicFile::~AtomicFile() {
+  discard();
+}
+
+void AtomicFile::write(const void* data, std::size_t size) {
+  require_open();
+  const char* next = static_cast<const char*>(data);
+  while (size > 0) {
+    const ssize_t count = ::write(descriptor_, next, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail("write");
+    next += count;
+    size -= static_cast<std::size_t>(count);
+  }
+}
+
+void AtomicFile::commit() {
+  require_open();
+  if (::fsync(descriptor_) != 0) fail("flush to the disk");
+  if (::close(std::exchange(descriptor_, -1)) != 0) fail("close");
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("put the new file in its place");
+  temporary_.clear();
+  sync_folder(folder_of(target_));
+}
+
+void AtomicFile::discard() noexcept {
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  temporary_.clear();
+}
+
+// After a failed write the file has a hole where the bytes should be: it must never be committed.
+void AtomicFile::require_open() const {
+  if (descriptor_ < 0)
+    throw std::logic_error(fmt::format(
+        "{}: written after a commit or a failure; open a new AtomicFile", target_.string()));
+}
+
+void AtomicFile::fail(const char* action) {
+  const int error = errno;
+  discard();
+  fail_with(target_, action, error, "what was there before is unchanged");
+}
+
+void write_file_atomically(const fs::path& file, std::string_view contents) {
+  AtomicFile output(file);
+  output.write(contents.data(), contents.size());
+  output.commit();
+}
+
+void sync_folder(const fs::path& folder) {
+  const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
+  if (descriptor < 0) fail_with(folder, "open the folder", errno, "check the path");
+  // Some network file systems cannot flush a folder and say EINVAL; nothing better can be done
+  // there.
+  if (::fsync(descriptor) != 0 && errno != EINVAL)
+    fail_with(folder, "flush the folder to the disk", errno, "check the disk");
+}
+
+void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder) {
+  const fs::path fresh = without_trailing_slash(fresh_folder);
+  const fs::path target = without_trailing_slash(target_folder);
+  check_replaceable(fresh, target);
+  sync_tree(fresh);
+  // The new names are durable before the old folder goes.
+  if (!fs::exists(target)) {
+    rename_or_fail(fresh, target);
+    sync_parents(fresh, target);
+  } else if (exchange(fresh, target)) {
+    sync_parents(fresh, target);
+    fs::remove_all(fresh);
+  } else {
+    const fs::path old = old_name(target);
+    replace_by_renames(fresh, target, old);
+    sync_parents(fresh, target);
+    fs::remove_all(old);
+  }
+}
+
+fs::path existing_folder(const fs::path& target_folder) {
+  const fs::path target = without_trailing_slash(target_folder);
+  if (fs::exists(target)) return target;
+  const fs::path old = old_name(target);
+  return fs::exists(old) ? old : fs::path();
+}
+
+}  // namespace rotrnn

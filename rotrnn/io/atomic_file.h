@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace rotrnn {
+
+/// The whole file as bytes.
+std::string read_file(const std::filesystem::path& file);
+
+/// A file that appears at `target` whole, by commit(), or not at all.
+class AtomicFile {
+ public:
+  /// Opens a temporary file beside `target`, because a rename is atomic only within a file system.
+  explicit AtomicFile(std::filesystem::path target);
+
+  /// Removes the temporary file unless commit() was reached.
+  ~AtomicFile();
+
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  /// Appends `size` bytes.
+  void write(const void* data, std::size_t size);
+
+  /// Puts the file at `target`, on the disk and not only in the cache; nothing can be written
+  /// after.
+  void commit();
+
+ private:
+  void discard() noexcept;
+  void require_open() const;
+  [[noreturn]] void fail(const char* action);
+
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  int descriptor_ = -1;
+};
+
+/// Replaces `file` by `contents`; after a failure, or a kill, the previous file is still there.
+void write_file_atomically(const std::filesystem::path& file, std::string_view contents);
+
+/// Makes the names in `folder` (files created, renamed, removed) survive a power failure.
+void sync_folder(const std::filesystem::path& folder);
+
+/// Puts the finished folder `fresh` in the place of `target` and removes the old `target`.
+/// A kill leaves a whole old or new folder where existing_folder() finds it, and may leave the
+/// other one at `fresh` or `target`.old; the next call overwrites `target`.old, the caller clears
+/// `fresh`.
+void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& target);
+
+/// `target` if it exists, else the `target`.old that a killed replace_folder() left, else empty.
+std::filesystem::path existing_folder(const std::filesystem::path& target);
+
+}  // namespace rotrnn

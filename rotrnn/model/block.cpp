@@ -1,0 +1,74 @@
+#include "rotrnn/model/block.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+namespace rotrnn {
+
+using torch::Tensor;
+
+Tensor dropout_mask(const Pass& pass, int64_t block, int64_t site, int64_t width,
+                    double probability, const torch::TensorOptions& options) {
+  const auto threshold = static_cast<uint32_t>(probability * 0x1p32);
+  const double keep = 1 / (1 - probability);
+  std::vector<double> mask;
+  mask.reserve(pass.sequences.size() * width);
+  for (int64_t sequence : pass.sequences) {
+    Random random(pass.seed, RandomSite::dropout,
+                  {static_cast<uint64_t>(pass.step), static_cast<uint64_t>(block),
+                   static_cast<uint64_t>(site), static_cast<uint64_t>(sequence)});
+    for (int64_t i = 0; i < width; ++i) mask.push_back(random.bits() < threshold ? 0 : keep);
+  }
+  return torch::tensor(mask, torch::kFloat64).view({-1, width}).to(options);
+}
+
+BlockImpl::BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed)
+    : options_(options), index_(index) {
+  const int64_t width = options.width;
+  norm = register_module("norm", Norm(options.norm, width, options.norm_momentum));
+  layer =
+      register_module("layer", RotRNN(options.layer_options(), seed, static_cast<uint64_t>(index)));
+  if (options.activation == Activation::full_glu) {
+    value = register_module("value", torch::nn::Linear(width, width));
+  }
+  if (options.activation != Activation::gelu) {
+    gate = register_module("gate", torch::nn::Linear(width, width));
+  }
+}
+
+Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, int64_t site) {
+  if (!is_training() || options_.dropout == 0) return x;
+  if (static_cast<int64_t>(pass.sequences.size()) != layout.sequences()) {
+    throw std::invalid_argument(fmt::format("dropout: {} sequence numbers for a batch of {}",
+                                            pass.sequences.size(), layout.sequences()));
+  }
+  const Tensor mask =
+      dropout_mask(pass, index_, site, options_.width, options_.dropout, x.options());
+  return x * mask.index_select(0, layout.sequence());
+}
+
+Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pass) {
+  const Tensor g = torch::gelu(x, "tanh");
+  if (options_.activation == Activation::gelu) return drop(g, layout, pass, 1);
+  const Tensor h = drop(g, layout, pass, 0);
+  const Tensor gated = torch::sigmoid(gate(h));
+  switch (options_.activation) {
+    case Activation::full_glu:
+      return drop(value(h) * gated, layout, pass, 1);
+    case Activation::half_glu2:
+      return drop(x * gated, layout, pass, 1);
+    default:
+      return drop(h * gated, layout, pass, 1);
+  }
+}
+
+Tensor BlockImpl::forward(const Packed& x, const Pass& pass, const States& initial, States* final) {
+  const Packed input = options_.prenorm ? x.with(norm(x.values)) : x;
+  SystemOutput run = run_system(layer->system(), input, initial);
+  if (final) *final = run.final;
+  const Tensor sum = x.values + activate(run.y, *x.layout, pass);
+  return options_.prenorm ? sum : norm(sum);
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include "rotrnn/layers/rotrnn.h"
+#include "rotrnn/model/norm.h"
+#include "rotrnn/model/options.h"
+
+namespace rotrnn {
+
+/// What randomness in a pass depends on, besides the place in the network: with the same values a
+/// pass draws the same dropout masks, in any process and after any restart.
+struct Pass {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  std::vector<int64_t> sequences;  // number of each sequence of the batch in the whole data set
+};
+
+/// Dropout masks [sequences, width], one value per sequence and channel, already scaled.
+torch::Tensor dropout_mask(const Pass& pass, int64_t block, int64_t site, int64_t width,
+                           double probability, const torch::TensorOptions& options);
+
+/// One residual block: norm, layer, activation, dropout; DESIGN in docs/architecture.md.
+class BlockImpl : public torch::nn::Module {
+ public:
+  BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed);
+
+  /// Runs the block; the final states of its layer go to `final` when that is given.
+  torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
+                        States* final = nullptr);
+
+  RotRNN layer = nullptr;
+  Norm norm = nullptr;
+  torch::nn::Linear value = nullptr, gate = nullptr;  // W1 (full_glu only) and W2
+
+ private:
+  torch::Tensor activate(const torch::Tensor& x, const Layout& layout, const Pass& pass);
+  torch::Tensor drop(const torch::Tensor& x, const Layout& layout, const Pass& pass, int64_t site);
+
+  ModelOptions options_;
+  int64_t index_;
+};
+TORCH_MODULE(Block);
+
+}  // namespace rotrnn

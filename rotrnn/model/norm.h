@@ -1,0 +1,28 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include "rotrnn/model/options.h"
+
+namespace rotrnn {
+
+/// Batch norm over all tokens of a batch (biased variance), or layer norm over the width.
+///
+/// running ← momentum·running + (1 - momentum)·batch, the running variance being biased too, so
+/// that what evaluation uses is what training used.
+class NormImpl : public torch::nn::Module {
+ public:
+  static constexpr double kEpsilon = 1e-5;
+
+  NormImpl(NormKind kind, int64_t width, double momentum);
+  torch::Tensor forward(const torch::Tensor& x);
+
+  torch::Tensor weight, bias, running_mean, running_var;
+
+ private:
+  NormKind kind_;
+  double momentum_;
+};
+TORCH_MODULE(Norm);
+
+}  // namespace rotrnn

@@ -1,0 +1,140 @@
+#include "rotrnn/model/sequence_model.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <stdexcept>
+
+namespace rotrnn {
+namespace {
+
+using torch::Tensor;
+
+uint64_t name_hash(const std::string& name) {  // FNV-1a
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (unsigned char byte : name) hash = (hash ^ byte) * 0x100000001b3u;
+  return hash;
+}
+
+// Draws the encoder, the gates and the head: each parameter from a stream of its own name, so that
+// adding a module does not change the others. The layers have drawn theirs already.
+void initialise(torch::nn::Module& model, uint64_t seed) {
+  torch::NoGradGuard no_grad;
+  for (const auto& entry : model.named_modules("", /*include_self=*/false)) {
+    auto fill = [&](Tensor& t, const char* suffix, auto next) {
+      Random random(seed, RandomSite::initialise, {name_hash(entry.key() + suffix)});
+      std::vector<double> values(t.numel());
+      for (double& value : values) value = next(random);
+      t.copy_(torch::tensor(values, torch::kFloat64).view(t.sizes()));
+    };
+    if (auto* linear = entry.value()->as<torch::nn::Linear>()) {
+      const double bound = 1 / std::sqrt(static_cast<double>(linear->weight.size(1)));
+      auto uniform = [bound](Random& r) { return bound * (2 * r.uniform() - 1); };
+      fill(linear->weight, ".weight", uniform);
+      fill(linear->bias, ".bias", uniform);
+    } else if (auto* embedding = entry.value()->as<torch::nn::Embedding>()) {
+      fill(embedding->weight, ".weight", [](Random& r) { return r.normal(); });
+    }
+  }
+}
+
+bool ends_with(const std::string& name, const char* end) {
+  return name.ends_with(end);
+}
+
+}  // namespace
+
+ParameterGroup group_of(const std::string& name) {
+  for (const char* recurrent :
+       {".layer.theta", ".layer.theta_log", ".layer.gamma_log", ".layer.B"}) {
+    if (ends_with(name, recurrent)) return ParameterGroup::recurrent;
+  }
+  const bool is_norm = name.find(".norm.") != std::string::npos;
+  return is_norm || ends_with(name, ".bias") ? ParameterGroup::no_decay : ParameterGroup::decay;
+}
+
+SequenceModelImpl::SequenceModelImpl(const ModelOptions& options, const DataShape& shape,
+                                     uint64_t seed)
+    : options_(options), shape_(shape) {
+  if (options.layer != "rotrnn") {
+    throw std::invalid_argument(
+        fmt::format("model.layer: unknown layer \"{}\"; there is \"rotrnn\"", options.layer));
+  }
+  if (shape.inputs < 1 || shape.outputs < 1 || options.depth < 1) {
+    throw std::invalid_argument(
+        fmt::format("model: {} inputs, {} outputs and {} blocks; each must be at least 1",
+                    shape.inputs, shape.outputs, options.depth));
+  }
+  if (shape.input == InputKind::tokens) {
+    embedding = register_module("encoder", torch::nn::Embedding(shape.inputs, options.width));
+  } else {
+    linear = register_module("encoder", torch::nn::Linear(shape.inputs, options.width));
+  }
+  torch::nn::ModuleList list;
+  for (int64_t i = 0; i < options.depth; ++i) {
+    blocks.emplace_back(options, i, seed);
+    list->push_back(blocks.back());
+  }
+  register_module("blocks", list);
+  head = register_module("head", torch::nn::Linear(options.width, shape.outputs));
+  initialise(*this, seed);
+}
+
+Tensor SequenceModelImpl::encode(const Tensor& values) {
+  const bool tokens = shape_.input == InputKind::tokens;
+  if (tokens ? values.dim() != 1 || values.scalar_type() != torch::kInt64
+             : values.dim() != 2 || values.size(1) != shape_.inputs) {
+    throw std::invalid_argument(fmt::format(
+        "model input: expected {}, got a tensor [{}] of {}",
+        tokens ? "token numbers [tokens] of int64" : fmt::format("[tokens, {}]", shape_.inputs),
+        fmt::join(values.sizes(), ", "), torch::toString(values.scalar_type())));
+  }
+  return tokens ? embedding(values) : linear(values);
+}
+
+Tensor SequenceModelImpl::pool(const Packed& x) const {
+  switch (options_.pooling) {
+    case Pooling::last:
+      return x.values.index_select(0, x.layout->last());
+    case Pooling::none:
+      return x.values;
+    default: {
+      // By splitting: the gradient is one concatenation, and an index_add would run on one thread.
+      std::vector<int64_t> lengths;
+      const auto& offsets = x.layout->offsets();
+      for (size_t i = 0; i + 1 < offsets.size(); ++i)
+        lengths.push_back(offsets[i + 1] - offsets[i]);
+      std::vector<Tensor> means;
+      for (const Tensor& part : x.values.split_with_sizes(lengths)) means.push_back(part.mean(0));
+      return torch::stack(means);
+    }
+  }
+}
+
+ModelOutput SequenceModelImpl::forward(const Packed& input, const Pass& pass,
+                                       const std::vector<States>& initial) {
+  if (!initial.empty() && initial.size() != blocks.size()) {
+    throw std::invalid_argument(fmt::format("initial states for {} blocks given to a model of {}",
+                                            initial.size(), blocks.size()));
+  }
+  ModelOutput out;
+  out.final.resize(blocks.size());
+  if (input.layout->sequences() == 0) {
+    out.y = torch::zeros({0, shape_.outputs}, head->weight.options());
+    return out;
+  }
+  Packed x = input.with(encode(input.values));
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const States start = initial.empty() ? States{} : initial[i];
+    x.values = blocks[i]->forward(x, pass, start, &out.final[i]);
+  }
+  out.y = head(pool(x));
+  return out;
+}
+
+Tensor loss_of(TargetKind kind, const Tensor& y, const Tensor& targets) {
+  return kind == TargetKind::classes ? torch::cross_entropy_loss(y, targets)
+                                     : torch::mse_loss(y, targets);
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <string>
+#include <vector>
+
+#include "rotrnn/data/shape.h"
+#include "rotrnn/model/block.h"
+#include "rotrnn/model/options.h"
+
+namespace rotrnn {
+
+/// Which learning rate and decay a parameter gets; set up by itself, from its name.
+enum class ParameterGroup {
+  recurrent,  // recurrent rate, no decay
+  no_decay,   // global rate, no decay: biases and norms
+  decay,      // global rate, decay
+};
+
+/// The group of a parameter by its name in the network, such as "blocks.0.layer.theta".
+ParameterGroup group_of(const std::string& name);
+
+/// What a pass through a network gives.
+struct ModelOutput {
+  torch::Tensor y;            // [sequences, outputs], or [tokens, outputs] without pooling
+  std::vector<States> final;  // one of each block
+};
+
+/// The whole network: encoder → blocks → pooling → head.
+///
+/// Input is packed: token numbers [tokens] (int64), or channels [tokens, channels].
+class SequenceModelImpl : public torch::nn::Module {
+ public:
+  SequenceModelImpl(const ModelOptions& options, const DataShape& shape, uint64_t seed);
+
+  /// Runs the network; `initial` is empty or has one entry for each block.
+  ModelOutput forward(const Packed& input, const Pass& pass = {},
+                      const std::vector<States>& initial = {});
+
+  const ModelOptions& options() const { return options_; }
+  const DataShape& shape() const { return shape_; }
+
+  torch::nn::Embedding embedding = nullptr;  // one of the two
+  torch::nn::Linear linear = nullptr;
+  std::vector<Block> blocks;
+  torch::nn::Linear head = nullptr;
+
+ private:
+  torch::Tensor encode(const torch::Tensor& values);
+  torch::Tensor pool(const Packed& x) const;
+
+  ModelOptions options_;
+  DataShape shape_;
+};
+TORCH_MODULE(SequenceModel);
+
+/// Mean loss over the targets: cross entropy for classes, mean square error for values.
+torch::Tensor loss_of(TargetKind kind, const torch::Tensor& y, const torch::Tensor& targets);
+
+}  // namespace rotrnn

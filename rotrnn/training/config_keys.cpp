@@ -1,0 +1,108 @@
+#include "rotrnn/training/config_keys.h"
+
+namespace rotrnn {
+namespace {
+
+template <typename Enum>
+ChoiceKey choice(Enum& value, std::vector<std::string> names) {
+  return {std::move(names), [&value] { return static_cast<size_t>(value); },
+          [&value](size_t i) { value = static_cast<Enum>(i); }};
+}
+
+// Adds keys under one section.
+struct Section {
+  std::vector<BoundKey>& keys;
+  std::string prefix;
+
+  template <typename Place>
+  void operator()(const char* name, Place place, const char* help) const {
+    keys.push_back({prefix + name, std::move(place), help});
+  }
+};
+
+void bind_task(const Section& add, TaskOptions& t) {
+  add("name", &t.name, "what to learn: listops");
+  add("path", &t.path, "folder with the data; empty: made on the spot by the settings below");
+  add("max_tokens", IntegerKey{&t.max_tokens, 2}, "longer sequences are cut; counts the end mark");
+  add("train", IntegerKey{&t.counts.train, 1}, "examples to make for training");
+  add("validation", IntegerKey{&t.counts.validation, 1}, "examples to make for validation");
+  add("test", IntegerKey{&t.counts.test, 1}, "examples to make for the test");
+  add("seed", IntegerKey{&t.seed}, "seed of the made data");
+  add("min_length", IntegerKey{&t.listops.min_length}, "ListOps: made lists are longer than this");
+  add("max_length", IntegerKey{&t.listops.max_length, 2}, "ListOps: and shorter than this");
+  add("max_depth", IntegerKey{&t.listops.max_depth, 1},
+      "ListOps: depth of the deepest digits; the root is at 1");
+  add("max_args", IntegerKey{&t.listops.max_args, 2}, "ListOps: most arguments of an operator");
+  add("operator_probability", NumberKey{&t.listops.operator_probability, 0, 1, true},
+      "ListOps: probability that a node is an operator");
+}
+
+void bind_model(const Section& add, ModelOptions& m) {
+  add("layer", &m.layer, "the recurrent layer: rotrnn");
+  add("width", IntegerKey{&m.width, 1}, "D: channels between the layers");
+  add("state", IntegerKey{&m.state, 1}, "N: real dimensions of a layer's state");
+  add("heads", IntegerKey{&m.heads, 1}, "H: rotations in a layer; N / H is at least 2");
+  add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
+  add("activation", choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu"}),
+      "what follows the layer in a block");
+  add("norm", choice(m.norm, {"batch", "layer"}), "normalisation in a block");
+  add("norm_momentum", NumberKey{&m.norm_momentum, 0, 1},
+      "share of the old running statistics that a step of batch norm keeps");
+  add("prenorm", &m.prenorm, "normalise before the layer; false: after the residual sum");
+  add("dropout", NumberKey{&m.dropout, 0, 1}, "probability; one mask per sequence and channel");
+  add("bidirectional", &m.bidirectional, "run every layer in both directions");
+  add("pooling", choice(m.pooling, {"mean", "last", "none"}),
+      "how a sequence becomes one vector; none: an output for every token");
+  add("normalisation", choice(m.normalisation, {"xi", "alpha", "none"}),
+      "RotRNN: how the input is scaled; xi is the paper's");
+  add("c", NumberKey{&m.c, 0, 1e6, true}, "RotRNN: mean square norm of a head's state to aim at");
+  add("stationary_start", &m.stationary_start,
+      "RotRNN: scale the first input so that the norm is c from the first step on");
+}
+
+void bind_init(const Section& add, InitOptions& i) {
+  add("preset", choice(i.preset, {"paper", "authors"}),
+      "what the automatic choices below follow: the paper's text or its authors' code");
+  add("gamma_min", NumberKey{&i.gamma_min, 0, 1}, "smallest decay γ at the start");
+  add("gamma_max", NumberKey{&i.gamma_max, 0, 1, true}, "largest decay γ at the start");
+  add("theta_max", NumberKey{&i.theta_max, 0, 1e3, true}, "largest angle θ at the start");
+  add("gamma_init", choice(i.gamma_init, {"automatic", "ring", "log_uniform"}),
+      "distribution of γ: on the ring (paper), or uniform in log(-log γ) (authors)");
+  add("theta_form", choice(i.theta_form, {"automatic", "plain", "log"}),
+      "whether θ (paper) or its logarithm (authors) is the parameter");
+  add("bc_init", choice(i.bc_init, {"automatic", "paper", "authors"}), "deviation of B and C");
+  add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "deviation of M");
+}
+
+void bind_training(const Section& add, TrainingOptions& t) {
+  add("steps", IntegerKey{&t.steps, 1}, "optimiser steps");
+  add("batch", IntegerKey{&t.batch, 1}, "sequences of one step");
+  add("accumulate", IntegerKey{&t.accumulate, 1},
+      "parts that a batch is computed in, to save memory; divides the batch");
+  add("global_lr", NumberKey{&t.global_lr, 0, 1e3}, "largest learning rate of most parameters");
+  add("recurrent_lr", NumberKey{&t.recurrent_lr, 0, 1e3},
+      "largest learning rate of the recurrent parameters (theta, gamma_log, B)");
+  add("lr_floor", NumberKey{&t.lr_floor, 0, 1}, "share of the rate that the cosine ends at");
+  add("weight_decay", NumberKey{&t.weight_decay, 0, 1e3}, "AdamW's decay, on matrices only");
+  add("warmup", NumberKey{&t.warmup, 0, 1e6},
+      "linear warm-up: a share of the steps when below 1, else a number of epochs");
+  add("clip", NumberKey{&t.clip, 0, 1e9}, "largest norm of the whole gradient; 0: no clipping");
+  add("seed", IntegerKey{&t.seed}, "seed of the weights, the order of the data, and dropout");
+  add("log_every", IntegerKey{&t.log_every, 1}, "steps between lines of metrics.jsonl");
+  add("evaluate_every", IntegerKey{&t.evaluate_every, 1}, "steps between evaluations");
+  add("checkpoint_every", IntegerKey{&t.checkpoint_every, 1}, "steps between checkpoints");
+  add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
+}
+
+}  // namespace
+
+std::vector<BoundKey> bind_keys(Config& config) {
+  std::vector<BoundKey> keys;
+  bind_task({keys, "task."}, config.task);
+  bind_model({keys, "model."}, config.model);
+  bind_init({keys, "model.init."}, config.model.init);
+  bind_training({keys, "training."}, config.training);
+  return keys;
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,103 @@
+#include "rotrnn/training/inventory.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "rotrnn/training/network.h"
+
+namespace rotrnn {
+namespace {
+
+const char* group_name(ParameterGroup group) {
+  switch (group) {
+    case ParameterGroup::recurrent:
+      return "recurrent";
+    case ParameterGroup::no_decay:
+      return "global, no decay";
+    default:
+      return "global";
+  }
+}
+
+// Numbers per token that a block of the reference path keeps for the backward pass: its input, the
+// normalised input, the layer's output, h and the gate, two masks, and the states.
+double saved_per_token(const ModelOptions& m) {
+  const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
+  const double directions = m.bidirectional ? 2 : 1;
+  const double activation = m.activation == Activation::gelu       ? 0
+                            : m.activation == Activation::full_glu ? 3
+                                                                   : 2;
+  return (3 + activation + (m.dropout > 0 ? 4 : 0)) * D + directions * N;
+}
+
+double measure_rate(const Config& config, const TaskFacts& facts) {
+  use_threads(config.training.threads);
+  const int64_t length = std::clamp<int64_t>(facts.typical_length, 1, 4096);
+  const int64_t batch = std::max<int64_t>(1, 4096 / length);
+  SequenceModel model(config.model, facts.shape, 0);
+  AdamW optimiser(*model);
+  const bool tokens = facts.shape.input == InputKind::tokens;
+  std::vector<int64_t> offsets{0};
+  Pass pass;
+  for (int64_t i = 0; i < batch; ++i) {
+    offsets.push_back(offsets.back() + length);
+    pass.sequences.push_back(i);
+  }
+  const Packed input(tokens ? torch::randint(facts.shape.inputs, {batch * length}, torch::kInt64)
+                            : torch::randn({batch * length, facts.shape.inputs}),
+                     offsets);
+  double best = 0;
+  for (int repeat = 0; repeat < 3; ++repeat) {  // the first one warms up
+    const auto begin = std::chrono::steady_clock::now();
+    optimiser.zero_grad();
+    model->forward(input, pass).y.sum().backward();
+    optimiser.step(repeat + 1, 0, 0, 0);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    best = std::max(best, static_cast<double>(batch * length) / seconds.count());
+  }
+  return best;
+}
+
+}  // namespace
+
+std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShape& shape) {
+  std::vector<ParameterInfo> out;
+  const SequenceModel model(options, shape, 0);
+  for (const auto& entry : model->named_parameters()) {
+    out.push_back({entry.key(), entry.value().sizes().vec(), entry.value().numel(),
+                   group_name(group_of(entry.key()))});
+  }
+  return out;
+}
+
+double useful_flops_per_token(const ModelOptions& m) {
+  const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
+  const double layer = (m.bidirectional ? 6 : 4) * D * N;
+  const double gates = m.activation == Activation::gelu       ? 0
+                       : m.activation == Activation::full_glu ? 4
+                                                              : 2;
+  return 3 * static_cast<double>(m.depth) * (layer + gates * D * D);
+}
+
+Estimate estimate(const Config& config, const TaskFacts& facts, bool measure) {
+  const TrainingOptions& t = config.training;
+  Estimate out;
+  out.tokens_per_step = static_cast<double>(t.batch * facts.typical_length);
+  out.flops_per_token = useful_flops_per_token(config.model);
+  double parameters = 0;
+  for (const auto& p : inventory(config.model, facts.shape)) {
+    parameters += static_cast<double>(p.count);
+  }
+  const double part = out.tokens_per_step / static_cast<double>(t.accumulate);
+  const double saved = static_cast<double>(config.model.depth) * saved_per_token(config.model);
+  // On top of what is saved, the backward pass of one scan holds about six copies of its states.
+  const double transient = 6.0 * static_cast<double>(config.model.state + config.model.width);
+  out.memory_bytes = 4 * (4 * parameters + part * (saved + transient));
+  if (measure) {
+    out.tokens_per_second = measure_rate(config, facts);
+    out.hours = static_cast<double>(t.steps) * out.tokens_per_step / out.tokens_per_second / 3600;
+  }
+  return out;
+}
+
+}  // namespace rotrnn

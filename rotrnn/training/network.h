@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+
+#include "rotrnn/model/sequence_model.h"
+#include "rotrnn/training/adamw.h"
+#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/evaluate.h"
+
+namespace rotrnn {
+
+/// Loss and accuracy of a network in evaluation mode; the mode it was in is restored.
+Scores evaluate(SequenceModelImpl& model, const Examples& examples);
+
+/// Writes a checkpoint folder as a whole: after a kill there is the old one or the new one.
+/// Without an optimiser the folder can be evaluated but not resumed.
+void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
+                     const AdamW* optimiser, const CheckpointHeader& header);
+
+/// Loads the weights, and the moments when an optimiser is given.
+void load_checkpoint(const std::filesystem::path& folder, SequenceModelImpl& model,
+                     AdamW* optimiser);
+
+/// A network made by the config of a checkpoint, with its weights, in evaluation mode.
+SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header);
+
+/// Takes over the weights of another run. A head of another size is left as it is drawn; anything
+/// else that differs is an error. Returns true when the head was taken too.
+bool take_weights(const std::filesystem::path& folder, SequenceModelImpl& model);
+
+/// Sets LibTorch's threads (0: as many as the process may use) and returns their number.
+int use_threads(int64_t threads);
+
+}  // namespace rotrnn

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace rotrnn {
+
+/// The settings of [training] in a config.
+struct TrainingOptions {
+  int64_t steps = 1000;
+  int64_t batch = 32;      // sequences of one optimiser step
+  int64_t accumulate = 1;  // parts that a batch is computed in, one after the other
+  double global_lr = 1e-3;
+  double recurrent_lr = 1e-3;
+  double lr_floor = 0;  // share of the peak that the cosine ends at
+  double weight_decay = 0.05;
+  double warmup = 0.1;  // below 1: share of the steps; from 1 on: epochs
+  double clip = 0;      // largest norm of the whole gradient; 0: no clipping
+  int64_t seed = 0;
+  int64_t log_every = 10;
+  int64_t evaluate_every = 500;
+  int64_t checkpoint_every = 500;
+  int64_t threads = 0;  // 0: as many as the process may use
+};
+
+}  // namespace rotrnn

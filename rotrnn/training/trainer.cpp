@@ -1,0 +1,222 @@
+#include "rotrnn/training/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <stdexcept>
+
+#include "rotrnn/data/sampler.h"
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/training/batch.h"
+#include "rotrnn/training/metrics.h"
+#include "rotrnn/training/network.h"
+#include "rotrnn/training/schedule.h"
+
+namespace rotrnn {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double now() {
+  using namespace std::chrono;
+  return duration<double>(steady_clock::now().time_since_epoch()).count();
+}
+
+class Trainer {
+ public:
+  Trainer(const TrainRequest& request, const TrainObserver& observer)
+      : request_(request),
+        observer_(observer),
+        options_(request.config.training),
+        threads_(use_threads(options_.threads)),
+        started_(now()),
+        data_(load_task(request.config.task, threads_)),
+        model_(request.config.model, data_.facts.shape, static_cast<uint64_t>(options_.seed)),
+        optimiser_(*model_),
+        sampler_(data_.train.size(), options_.batch, static_cast<uint64_t>(options_.seed)) {
+    begin();
+    metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl", state_.step);
+  }
+
+  TrainOutcome run() {
+    while (state_.step < options_.steps) {
+      step();
+      const bool last = state_.step == options_.steps;
+      if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
+      const bool stop = observer_.stop && observer_.stop();
+      if (last || stop || state_.step % options_.checkpoint_every == 0) save("last");
+      if (stop && !last) return outcome(false);
+    }
+    return finish();
+  }
+
+ private:
+  void say(const std::string& text) const {
+    if (observer_.message) observer_.message(text);
+  }
+
+  // Starts, resumes, or takes over weights.
+  void begin() {
+    if (request_.resume) {
+      const auto folder = find_checkpoint(request_.out, Which::last);
+      state_ = read_header(folder).state;
+      load_checkpoint(folder, *model_, &optimiser_);
+      say(fmt::format("resumed {} at step {}", request_.out.string(), state_.step));
+    } else if (!request_.init_from.empty()) {
+      const auto folder = find_checkpoint(request_.init_from, Which::best);
+      const bool head = take_weights(folder, *model_);
+      say(fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head"));
+    }
+    std::filesystem::create_directories(request_.out);
+    write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
+    model_->train();
+  }
+
+  // Forward and backward over one batch, in as many parts as asked for.
+  double gradients(const std::vector<int64_t>& numbers, int64_t* tokens) {
+    optimiser_.zero_grad();
+    const int64_t part = options_.batch / options_.accumulate;
+    double loss = 0;
+    for (int64_t begin = 0; begin < options_.batch; begin += part) {
+      const Batch batch =
+          make_batch(data_.train, data_.facts.shape, {&numbers[begin], static_cast<size_t>(part)});
+      const Pass pass{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
+      const torch::Tensor y = model_->forward(batch.input, pass).y;
+      const torch::Tensor part_loss =
+          loss_of(data_.facts.shape.target, y, batch.targets) / options_.accumulate;
+      part_loss.backward();
+      loss += part_loss.item<double>();
+      *tokens += batch.input.layout->tokens();
+    }
+    return loss;
+  }
+
+  void step() {
+    const double begin = now();
+    int64_t tokens = 0;
+    const double loss = gradients(sampler_.batch(state_.step), &tokens);
+    const double norm = optimiser_.gradient_norm();
+    if (!std::isfinite(loss) || !std::isfinite(norm)) {
+      throw std::runtime_error(fmt::format(
+          "training stopped: the loss is {} and the gradient norm {} at step {}; lower "
+          "training.global_lr, or set training.clip = 1. {} keeps the last good checkpoint",
+          loss, norm, state_.step + 1, request_.out.string()));
+    }
+    if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
+    const double factor = learning_rate_factor(options_, sampler_.steps_per_epoch(), state_.step);
+    const double lr = factor * options_.global_lr, recurrent = factor * options_.recurrent_lr;
+    optimiser_.step(state_.step + 1, lr, recurrent, options_.weight_decay);
+
+    ++state_.step;
+    state_.tokens += tokens;
+    state_.loss_sum += loss;
+    ++state_.loss_count;
+    window_tokens_ += tokens;
+    window_seconds_ += now() - begin;
+    ++window_steps_;
+    report(loss, norm, lr, recurrent);
+  }
+
+  void report(double loss, double norm, double lr, double recurrent) {
+    const double rate = static_cast<double>(window_tokens_) / window_seconds_;
+    if (observer_.step) {
+      const double left = static_cast<double>(options_.steps - state_.step) * window_seconds_ /
+                          static_cast<double>(window_steps_);
+      observer_.step({state_.step, options_.steps, loss, rate, left});
+    }
+    if (state_.step % options_.log_every == 0 || state_.step == options_.steps) {
+      metrics_->write({{"step", state_.step},
+                       {"split", "train"},
+                       {"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
+                       {"global_lr", lr},
+                       {"recurrent_lr", recurrent},
+                       {"gradient_norm", norm},
+                       {"tokens", state_.tokens},
+                       {"seconds", now() - started_},
+                       {"tokens_per_second", rate}});
+      state_.loss_sum = 0;
+      state_.loss_count = 0;
+    }
+    if (window_steps_ >= 50) {  // forget half, so that the rate follows what happens now
+      window_tokens_ /= 2;
+      window_seconds_ /= 2;
+      window_steps_ /= 2;
+    }
+  }
+
+  void write_scores(const char* split, const Scores& scores) {
+    metrics_->write({{"step", state_.step},
+                     {"split", split},
+                     {"loss", scores.loss},
+                     {"accuracy", scores.accuracy},
+                     {"examples", scores.examples},
+                     {"seconds", now() - started_}});
+  }
+
+  void evaluate_now() {
+    const Scores scores = evaluate(*model_, data_.validation);
+    write_scores("validation", scores);
+    const bool classes = data_.facts.shape.target == TargetKind::classes;
+    const double score = classes ? scores.accuracy : -scores.loss;
+    const bool best = state_.best_step < 0 || score > state_.best_score;
+    if (best) {
+      state_.best_score = score;
+      state_.best_step = state_.step;
+      save("best");
+    }
+    if (observer_.evaluation) observer_.evaluation({state_.step, scores, best});
+  }
+
+  // "last" can be resumed; "best" is for use and needs no moments.
+  void save(const std::string& which) {
+    metrics_->sync();
+    save_checkpoint(request_.out / which, *model_, which == "last" ? &optimiser_ : nullptr,
+                    {request_.config, data_.facts, state_, ""});
+  }
+
+  TrainOutcome outcome(bool finished) const {
+    TrainOutcome out;
+    out.finished = finished;
+    out.step = state_.step;
+    out.best_step = state_.best_step;
+    out.best_score = state_.best_score;
+    for (const auto& slot : optimiser_.slots()) out.parameters += slot.parameter.numel();
+    out.seconds = now() - started_;
+    return out;
+  }
+
+  TrainOutcome finish() {
+    load_checkpoint(find_checkpoint(request_.out, Which::best), *model_, nullptr);
+    TrainOutcome out = outcome(true);
+    out.test = evaluate(*model_, data_.test);
+    out.majority = majority(data_.test, data_.facts.shape.outputs);
+    write_scores("test", out.test);
+    metrics_->sync();
+    out.seconds = now() - started_;
+    return out;
+  }
+
+  TrainRequest request_;
+  TrainObserver observer_;
+  TrainingOptions options_;
+  int threads_;
+  double started_;
+  TaskData data_;
+  SequenceModel model_;
+  AdamW optimiser_;
+  Sampler sampler_;
+  TrainState state_;
+  std::unique_ptr<MetricsLog> metrics_;
+  int64_t window_tokens_ = 0, window_steps_ = 0;
+  double window_seconds_ = 0;
+};
+
+}  // namespace
+
+TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
+  return Trainer(request, observer).run();
+}
+
+}  // namespace rotrnn

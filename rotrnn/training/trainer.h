@@ -1,0 +1,61 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "rotrnn/training/config.h"
+#include "rotrnn/training/evaluate.h"
+
+namespace rotrnn {
+
+/// One step, for whoever watches.
+struct StepReport {
+  int64_t step = 0, steps = 0;
+  double loss = 0;
+  double tokens_per_second = 0;  // over the last few steps
+  double seconds_left = 0;
+};
+
+/// One evaluation, for whoever watches.
+struct EvaluationReport {
+  int64_t step = 0;
+  Scores scores;
+  bool best = false;
+};
+
+/// What to call while training; each may be empty.
+struct TrainObserver {
+  std::function<void(const std::string&)> message;
+  std::function<void(const StepReport&)> step;
+  std::function<void(const EvaluationReport&)> evaluation;
+  std::function<bool()> stop;  // asked after every step; true: save and return
+};
+
+/// A run to start or to continue.
+struct TrainRequest {
+  Config config;
+  std::filesystem::path out;
+  bool resume = false;              // continue from out/last
+  std::filesystem::path init_from;  // empty, or a run to take the weights of
+};
+
+/// How a run ended.
+struct TrainOutcome {
+  bool finished = false;  // false: stopped on request, saved
+  int64_t step = 0;
+  int64_t best_step = -1;
+  double best_score = 0;
+  Scores test;
+  Majority majority;
+  int64_t parameters = 0;
+  double seconds = 0;
+};
+
+/// Trains to the end, or until asked to stop; evaluates the best weights on the test split.
+///
+/// Two runs of one config and thread count write the same weights and metrics, and so does a run
+/// that was killed and resumed.
+TrainOutcome train(const TrainRequest& request, const TrainObserver& observer);
+
+}  // namespace rotrnn
