@@ -82,12 +82,12 @@ void print_json(const Subject& s, const std::vector<ParameterInfo>& parameters, 
   fmt::print("{}\n", out.dump());
 }
 
+// As the Markdown table that docs/config.md holds.
 void print_keys() {
-  std::vector<std::vector<std::string>> rows{{"key", "default", "values", "meaning"}};
+  fmt::print("| key | default | values | meaning |\n|---|---|---|---|\n");
   for (const ConfigKey& key : config_keys()) {
-    rows.push_back({key.name, key.default_value, key.type, key.help});
+    fmt::print("| `{}` | {} | {} | {} |\n", key.name, key.default_value, key.type, key.help);
   }
-  fmt::print("{}", table(rows));
 }
 
 int run(const Options& o) {

@@ -16,15 +16,15 @@ enum class RandomSite : uint64_t { initialise = 1, shuffle, dropout, split, list
 class Random {
  public:
   Random(uint64_t seed, RandomSite site, std::initializer_list<uint64_t> stream = {})
-      : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        stream_(mix(static_cast<uint64_t>(site))) {
+      : key_{low(seed), high(seed)}, stream_(mix(static_cast<uint64_t>(site))) {
     for (uint64_t part : stream) stream_ = mix(stream_ ^ mix(part + 0x9e3779b97f4a7c15u));
   }
 
   /// 32 uniform bits.
   uint32_t bits() {
     if (used_ == block_.size()) {
-      block_ = philox(counter_++);
+      block_ = philox({low(counter_), high(counter_), low(stream_), high(stream_)}, key_);
+      ++counter_;
       used_ = 0;
     }
     return block_[used_++];
@@ -57,26 +57,26 @@ class Random {
     return radius * std::cos(angle);
   }
 
+  /// One block: four words from a counter and a key.
+  static std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, std::array<uint32_t, 2> key) {
+    for (int round = 0; round < 10; ++round) {
+      const uint64_t a = uint64_t{0xD2511F53u} * c[0], b = uint64_t{0xCD9E8D57u} * c[2];
+      c = {high(b) ^ c[1] ^ key[0], low(b), high(a) ^ c[3] ^ key[1], low(a)};
+      key[0] += 0x9E3779B9u;
+      key[1] += 0xBB67AE85u;
+    }
+    return c;
+  }
+
  private:
+  static uint32_t low(uint64_t x) { return static_cast<uint32_t>(x); }
+  static uint32_t high(uint64_t x) { return static_cast<uint32_t>(x >> 32); }
+
   // The finaliser of SplitMix64: a bijection of 64 bits in which every input bit reaches all.
   static uint64_t mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
-  }
-
-  std::array<uint32_t, 4> philox(uint64_t counter) const {
-    std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32),
-                              static_cast<uint32_t>(stream_), static_cast<uint32_t>(stream_ >> 32)};
-    uint32_t k0 = key_[0], k1 = key_[1];
-    for (int round = 0; round < 10; ++round) {
-      const uint64_t a = uint64_t{0xD2511F53u} * c[0], b = uint64_t{0xCD9E8D57u} * c[2];
-      c = {static_cast<uint32_t>(b >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(b),
-           static_cast<uint32_t>(a >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(a)};
-      k0 += 0x9E3779B9u;
-      k1 += 0xBB67AE85u;
-    }
-    return c;
   }
 
   std::array<uint32_t, 2> key_;

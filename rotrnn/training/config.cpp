@@ -197,7 +197,7 @@ std::string where_set(const Config& config, const std::string& key) {
 
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   std::string best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t best_distance = word.size() / 2 + 1;  // more than half wrong is another word
   for (const std::string& candidate : candidates) {
     std::vector<size_t> row(candidate.size() + 1);  // Levenshtein
     std::iota(row.begin(), row.end(), 0);

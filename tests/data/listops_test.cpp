@@ -413,6 +413,8 @@ TEST(ListOpsOptionsTest, ImpossibleValuesAreRejected) {
       {{.operator_probability = 0}, "operator_probability is 0; use"},
       {{.operator_probability = 1}, "operator_probability is 1; use"},
       {{.operator_probability = nan}, "operator_probability is nan; use"},
+      {{122, 2000, 3, 10, 0.5},
+       "give at most 122 tokens, min_length asks for more than 122; raise"},
       {{.max_depth = 3}, "max_depth 3 and max_args 10 give at most 122 tokens, min_length asks"},
   };
   for (const auto& [options, expected] : cases) {

@@ -60,7 +60,16 @@ TEST_F(ListOpsTsv, ReadsWhatItWrote) {
   EXPECT_EQ(read.train, splits.train);
   EXPECT_EQ(read.validation, splits.validation);
   EXPECT_EQ(read.test, ListOpsExamples{});
-  EXPECT_EQ(contents(folder_ / "new" / "listops" / "basic_test.tsv"), "Source\tTarget\n");
+}
+
+TEST_F(ListOpsTsv, AFolderHasThePublicNames) {
+  ListOpsSplits splits;
+  splits.train.add(tokenize_listops("1"), 1);
+  splits.validation.add(tokenize_listops("2"), 2);
+  write_listops_folder(folder_, splits);
+  EXPECT_EQ(contents(folder_ / "basic_train.tsv"), "Source\tTarget\n1\t1\n");
+  EXPECT_EQ(contents(folder_ / "basic_val.tsv"), "Source\tTarget\n2\t2\n");
+  EXPECT_EQ(contents(folder_ / "basic_test.tsv"), "Source\tTarget\n");
 }
 
 TEST_F(ListOpsTsv, ReadsPublicLineEndsAndOtherSpellings) {

@@ -16,6 +16,7 @@ namespace rotrnn {
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::string_literals;
 
 constexpr const char* where = "runs/a/weights.safetensors";
 
@@ -151,7 +152,6 @@ TEST_F(SafeTensorsTest, NoTensors) {
 
 // Built by hand: 142 bytes of JSON and 2 spaces are 144 (0x90), then 1, -2 as floats and 7, 9.
 TEST_F(SafeTensorsTest, GoldenFile) {
-  using namespace std::string_literals;
   const std::string golden =
       "\x90\x00\x00\x00\x00\x00\x00\x00"
       "{\"__metadata__\":{\"a\":\"1\",\"b\":\"2\"},"
@@ -221,8 +221,10 @@ TEST_F(SafeTensorsTest, WriterRefuses) {
   expect_refused({{"x\xff", good}}, "not UTF-8");
   expect_refused({{"x", good}}, "not UTF-8", {{"key", "\xff"}});
   expect_refused({{"x", good}}, "not UTF-8", {{"\xff", "value"}});
-  expect_refused({{"x", good}}, "the format allows 100000000",
-                 {{"key", std::string(100'000'000, 'v')}});
+}
+
+TEST_F(SafeTensorsTest, WriterRefusesAHeaderOverTheLimit) {
+  expect_refused({}, "the format allows 100000000", {{"key", std::string(100'000'000, 'v')}});
 }
 
 TEST_F(SafeTensorsTest, MissingTensorNamesTensorAndFile) {
@@ -265,22 +267,20 @@ TEST_F(SafeTensorsTest, CorruptionOfTheHeaderIsAnErrorOrAnotherFile) {
   const std::size_t data_size = 24 + 3 + 8;
   std::size_t accepted = 0;
   for (std::size_t i = 0; i < whole.size() - data_size; ++i) {
-    for (int value = 0; value < 256; ++value) {
+    std::string values = "09-.e\"\\{}[],: \0\xff"s;
+    for (int bit = 0; bit < 8; ++bit) values += static_cast<char>(whole[i] ^ (1 << bit));
+    for (const char value : values) {
       std::string bytes = whole;
-      bytes[i] = static_cast<char>(value);
+      bytes[i] = value;
       try {
-        const SafeTensorFile file = parse(bytes);
-        // A length that is shorter by a space of padding gives that space to the data.
-        const uint64_t header =
-            static_cast<unsigned char>(bytes[0]) + 256 * static_cast<unsigned char>(bytes[1]);
-        expect_consistent(file, bytes.size() - 8 - header);
+        expect_consistent(parse(bytes), data_size);
         ++accepted;
       } catch (const std::runtime_error&) {
       }
     }
   }
   // At least every letter of a name can become another one.
-  EXPECT_GT(accepted, 1000u);
+  EXPECT_GT(accepted, 100u);
 }
 
 TEST_F(SafeTensorsTest, ValidFiles) {

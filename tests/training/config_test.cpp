@@ -1,0 +1,147 @@
+#include "rotrnn/training/config.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/folder.h"
+
+namespace rotrnn {
+namespace {
+
+using test::message_of;
+
+std::string parse_error(const std::string& text) {
+  return message_of<std::invalid_argument>([&] { check(parse_config(text, "x.toml")); });
+}
+
+void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "\"" << text << "\" lacks \"" << part << "\"";
+}
+
+TEST(Config, UnknownKeysNameTheNearest) {
+  EXPECT_EQ(parse_error("[model]\n\nwidht = 3\n"),
+            "x.toml:3: unknown key \"widht\" in [model]; did you mean \"width\"?");
+  expect_contains(parse_error("[model.init]\ngama_min = 0.1"), "did you mean \"gamma_min\"?");
+  expect_contains(parse_error("[trainning]\nsteps = 3"), "did you mean the section [training]?");
+  expect_contains(parse_error("[model]\nzzzzzz = 3"), "docs/config.md");
+  expect_contains(parse_error("steps = 3"), "x.toml:1: unknown key \"steps\"");
+}
+
+TEST(Config, WrongTypesAndRangesAreRefusedWithTheirLine) {
+  expect_contains(parse_error("[model]\nwidth = \"big\""),
+                  "x.toml:2: model.width must be an integer");
+  expect_contains(parse_error("[model]\nwidth = 1.5"), "must be an integer");
+  expect_contains(parse_error("[model]\nwidth = 0"),
+                  "x.toml:2: model.width is 0; it must be at least 1");
+  expect_contains(parse_error("[model]\ndropout = 1.0"), "model.dropout is 1");
+  expect_contains(parse_error("[model]\ndropout = nan"), "model.dropout is nan");
+  expect_contains(parse_error("[model]\nprenorm = 1"), "must be true or false");
+  expect_contains(parse_error("[model]\nnorm = \"group\""), "one of batch, layer");
+  expect_contains(parse_error("[task]\npath = 3"), "must be text in quotes");
+  expect_contains(parse_error("model = 3"), "unknown key");
+  expect_contains(parse_error("[model\n"), "x.toml:1: not valid TOML");
+  expect_contains(parse_error("[model]\nwidth = 99999999999999999999"), "not valid TOML");
+}
+
+TEST(Config, SettingsThatDoNotFitAreRefused) {
+  EXPECT_EQ(parse_error("[model]\nstate = 10\nheads = 3"),
+            "x.toml:3: model.heads = 3 does not divide model.state = 10; make the state a multiple "
+            "of the heads");
+  expect_contains(parse_error("[model]\nstate = 8\nheads = 8"), "use at most 4 heads");
+  expect_contains(parse_error("[model.init]\ngamma_min = 0.9\ngamma_max = 0.5"), "must be below");
+  expect_contains(parse_error("[model]\nstationary_start = true\nnormalisation = \"none\""),
+                  "needs model.normalisation");
+  expect_contains(parse_error("[training]\nbatch = 10\naccumulate = 3"), "does not divide");
+  expect_contains(parse_error("[task]\nname = \"listop\""), "unknown task");
+  expect_contains(parse_error("[task]\nmin_length = 60\nmax_length = 50"), "max_length");
+  expect_contains(parse_error("[model]\npooling = \"none\""), "every token");
+  expect_contains(parse_error("[model]\nlayer = \"gru\""), "there is \"rotrnn\"");
+}
+
+TEST(Config, SettingsOnTheCommandLineWin) {
+  Config c = parse_config("[model]\nwidth = 3\n", "x.toml");
+  apply_setting(c, "model.width=64");
+  apply_setting(c, "training.global_lr=1e-4");
+  apply_setting(c, "training.weight_decay=1");
+  apply_setting(c, "model.norm=layer");
+  apply_setting(c, "model.activation=\"gelu\"");
+  apply_setting(c, "task.path=some/folder 1");
+  apply_setting(c, "model.prenorm=false");
+  EXPECT_EQ(c.model.width, 64);
+  EXPECT_EQ(c.training.global_lr, 1e-4);
+  EXPECT_EQ(c.training.weight_decay, 1.0);
+  EXPECT_EQ(c.model.norm, NormKind::layer);
+  EXPECT_EQ(c.model.activation, Activation::gelu);
+  EXPECT_EQ(c.task.path, "some/folder 1");
+  EXPECT_FALSE(c.model.prenorm);
+  auto error = [&](const char* setting) {
+    return message_of<std::invalid_argument>([&] { apply_setting(c, setting); });
+  };
+  expect_contains(error("model.widht=3"), "--set model.widht=3: unknown key");
+  expect_contains(error("model.width"), "expected key=value");
+  expect_contains(error("=3"), "expected key=value");
+  expect_contains(error("model.width=x"), "must be an integer");
+  expect_contains(error("model.width=3\nother=4"), "expected one value");
+}
+
+TEST(Config, ResolvedTomlReadsBackTheSame) {
+  Config c = default_config({});
+  apply_setting(c, "task.path=a \"quoted\" \\ path\twith tab");
+  apply_setting(c, "model.init.theta_max=0.031415926535897934");
+  apply_setting(c, "training.clip=1e-05");
+  const Config back = parse_config(to_toml(c), "saved");
+  EXPECT_TRUE(differences(c, back).empty());
+  EXPECT_EQ(to_toml(back), to_toml(c));
+  EXPECT_EQ(back.model.init.theta_max, c.model.init.theta_max);
+  Config other = c;
+  other.model.width += 1;
+  EXPECT_EQ(differences(c, other), std::vector<std::string>{"model.width"});
+}
+
+TEST(Config, ShippedConfigsAreValid) {
+  int read = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(ROTRNN_SOURCE "/configs")) {
+    if (entry.path().extension() != ".toml") continue;
+    EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
+    ++read;
+  }
+  EXPECT_GE(read, 3);
+}
+
+TEST(Config, PaperRowOfListOpsIsThePapers) {
+  const Config c = load_config(ROTRNN_SOURCE "/configs/lra/listops.toml", {});
+  EXPECT_EQ(c.model.width, 128);
+  EXPECT_EQ(c.model.state, 256);
+  EXPECT_EQ(c.model.heads, 32);
+  EXPECT_EQ(c.model.depth, 6);
+  EXPECT_EQ(c.training.steps, 80'000);
+  EXPECT_EQ(c.training.batch, 32);
+  EXPECT_EQ(c.training.global_lr, 1e-3);
+  EXPECT_EQ(c.training.recurrent_lr, 1e-3);
+  EXPECT_EQ(c.training.weight_decay, 0.05);
+  EXPECT_EQ(c.model.dropout, 0.0);
+  EXPECT_EQ(c.model.init.gamma_min, 0.5);
+  EXPECT_EQ(c.model.init.gamma_max, 0.999);
+  EXPECT_NEAR(c.model.init.theta_max, 3.14159265358979 / 100, 1e-12);
+  EXPECT_EQ(c.task.counts.train, 96'000);
+  EXPECT_EQ(c.task.listops.min_length, 500);
+}
+
+TEST(Config, EveryKeyIsInTheDocumentation) {
+  std::ifstream in(ROTRNN_SOURCE "/docs/config.md");
+  const std::string docs(std::istreambuf_iterator<char>(in), {});
+  for (const ConfigKey& key : config_keys()) {
+    expect_contains(docs, "| `" + key.name + "` | " + key.default_value + " | " + key.type + " | " +
+                              key.help + " |");
+  }
+}
+
+TEST(Config, MissingFileIsAnError) {
+  expect_contains(message_of<std::invalid_argument>([] { load_config("nowhere.toml", {}); }),
+                  "nowhere.toml: there is no such config file");
+}
+
+}  // namespace
+}  // namespace rotrnn

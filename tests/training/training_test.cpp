@@ -1,0 +1,252 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/training/inventory.h"
+#include "rotrnn/training/network.h"
+#include "rotrnn/training/tensor_file.h"
+#include "rotrnn/training/trainer.h"
+#include "tests/support/folder.h"
+#include "tests/support/tensors.h"
+
+namespace rotrnn {
+namespace {
+
+using test::Folder;
+using test::message_of;
+using test::relative_error;
+using torch::Tensor;
+
+TEST(AdamW, EqualsLibTorchs) {
+  ModelOptions m;
+  m.width = 6;
+  m.state = 8;
+  m.heads = 2;
+  m.depth = 1;
+  const DataShape shape{InputKind::channels, 2, TargetKind::values, 1};
+  SequenceModel ours(m, shape, 1), theirs(m, shape, 1);
+  AdamW optimiser(*ours);
+  std::vector<torch::optim::OptimizerParamGroup> groups;
+  for (const auto& p : theirs->named_parameters()) {
+    const ParameterGroup group = group_of(p.key());
+    auto options = std::make_unique<torch::optim::AdamWOptions>(
+        group == ParameterGroup::recurrent ? 2e-3 : 1e-2);
+    options->weight_decay(group == ParameterGroup::decay ? 0.3 : 0);
+    groups.emplace_back(std::vector<Tensor>{p.value()}, std::move(options));
+  }
+  torch::optim::AdamW reference(groups, torch::optim::AdamWOptions(1e-2));
+  const Packed u(torch::randn({9, 2}), std::vector<int64_t>{0, 4, 9});
+  for (int64_t step = 1; step <= 20; ++step) {
+    optimiser.zero_grad();
+    ours->forward(u).y.square().sum().backward();
+    optimiser.step(step, 1e-2, 2e-3, 0.3);
+    reference.zero_grad();
+    theirs->forward(u).y.square().sum().backward();
+    reference.step();
+  }
+  const auto expected = theirs->named_parameters();
+  for (const auto& p : ours->named_parameters()) {
+    EXPECT_LE(relative_error(p.value(), expected[p.key()]), 1e-4) << p.key();
+  }
+}
+
+TEST(TensorFile, RoundTripsAndRefusesAnotherModel) {
+  const Folder folder;
+  const auto file = folder / "t.safetensors";
+  const Tensor a = torch::randn({3, 2}), b = torch::arange(4, torch::kInt64);
+  save_tensors(file, {{"a", a}, {"b", b}});
+  Tensor a2 = torch::zeros({3, 2}), b2 = torch::zeros({4}, torch::kInt64);
+  load_tensors(file, {{"a", a2}, {"b", b2}});
+  EXPECT_TRUE(a2.equal(a));
+  EXPECT_TRUE(b2.equal(b));
+  Tensor wrong = torch::zeros({2, 3});
+  const auto load = [&](const NamedTensors& targets) {
+    return message_of<std::runtime_error>([&] { load_tensors(file, targets); });
+  };
+  EXPECT_NE(load({{"a", wrong}, {"b", b2}}).find("has shape [3, 2], expected [2, 3]"),
+            std::string::npos);
+  EXPECT_NE(load({{"a", a2}}).find("unexpected tensor \"b\""), std::string::npos);
+  EXPECT_NE(load({{"a", a2}, {"b", b2}, {"c", wrong}}).find("\"c\""), std::string::npos);
+  EXPECT_EQ(wrong.abs().sum().item<double>(), 0) << "nothing is changed by a failed load";
+}
+
+Config tiny() {
+  return parse_config(R"(
+[task]
+train = 200
+validation = 40
+test = 40
+min_length = 5
+max_length = 30
+max_depth = 3
+max_args = 4
+[model]
+width = 8
+state = 8
+heads = 2
+depth = 2
+dropout = 0.1
+[training]
+steps = 24
+batch = 8
+log_every = 5
+evaluate_every = 7
+checkpoint_every = 6
+global_lr = 1e-2
+threads = 1
+)",
+                      "tiny");
+}
+
+std::string metrics_without_clock(const std::filesystem::path& run) {
+  std::istringstream in(read_file(run / "metrics.jsonl"));
+  std::string out;
+  for (std::string line; std::getline(in, line);) {
+    auto json = nlohmann::ordered_json::parse(line);
+    json.erase("seconds");
+    json.erase("tokens_per_second");
+    out += json.dump() + "\n";
+  }
+  return out;
+}
+
+TEST(Train, TwoRunsOfOneSeedAreTheSame) {
+  const Folder folder;
+  const auto a = train({tiny(), folder / "a", false, {}}, {});
+  const auto b = train({tiny(), folder / "b", false, {}}, {});
+  EXPECT_TRUE(a.finished && b.finished);
+  EXPECT_EQ(a.test.loss, b.test.loss);
+  EXPECT_EQ(metrics_without_clock(folder / "a"), metrics_without_clock(folder / "b"));
+  EXPECT_EQ(read_file(folder / "a/last/weights.safetensors"),
+            read_file(folder / "b/last/weights.safetensors"));
+  EXPECT_EQ(read_file(folder / "a/last/optimiser.safetensors"),
+            read_file(folder / "b/last/optimiser.safetensors"));
+  Config other = tiny();
+  other.training.seed = 1;
+  train({other, folder / "c", false, {}}, {});
+  EXPECT_NE(read_file(folder / "a/last/weights.safetensors"),
+            read_file(folder / "c/last/weights.safetensors"));
+}
+
+TEST(Train, StoppedAndResumedEqualsUnbroken) {
+  const Folder folder;
+  train({tiny(), folder / "whole", false, {}}, {});
+  int64_t stop_at = 0;
+  TrainObserver observer;
+  int64_t seen = 0;
+  observer.step = [&](const StepReport& r) { seen = r.step; };
+  observer.stop = [&] { return seen >= stop_at; };
+  TrainRequest request{tiny(), folder / "parts", false, {}};
+  for (const int64_t at : {1, 8, 13, 24}) {
+    stop_at = at;
+    const auto outcome = train(request, observer);
+    EXPECT_EQ(outcome.step, at);
+    EXPECT_EQ(outcome.finished, at == 24);
+    request.resume = true;
+  }
+  for (const char* file : {"last/weights.safetensors", "last/optimiser.safetensors",
+                           "last/state.json", "best/weights.safetensors"}) {
+    EXPECT_EQ(read_file(folder / "whole" / file), read_file(folder / "parts" / file)) << file;
+  }
+  EXPECT_EQ(metrics_without_clock(folder / "whole"), metrics_without_clock(folder / "parts"));
+}
+
+TEST(Train, AccumulationWithLayerNormEqualsTheWholeBatch) {
+  const Folder folder;
+  Config config = tiny();
+  config.model.norm = NormKind::layer;
+  config.training.steps = 3;
+  config.training.evaluate_every = 3;
+  train({config, folder / "a", false, {}}, {});
+  config.training.accumulate = 4;
+  train({config, folder / "b", false, {}}, {});
+  const SafeTensorFile a(folder / "a/last/optimiser.safetensors");
+  const SafeTensorFile b(folder / "b/last/optimiser.safetensors");
+  for (const std::string& name : a.names()) {
+    if (!name.starts_with("first.")) continue;
+    EXPECT_LE(relative_error(to_tensor(b.at(name)), to_tensor(a.at(name)), 1e-6), 1e-3) << name;
+  }
+}
+
+TEST(Train, ClippingBoundsTheGradient) {
+  ModelOptions m;
+  m.width = 4;
+  m.state = 4;
+  m.heads = 1;
+  m.depth = 1;
+  SequenceModel model(m, DataShape{InputKind::channels, 1, TargetKind::values, 1}, 1);
+  AdamW optimiser(*model);
+  (100 * model->forward({torch::randn({5, 1}), std::vector<int64_t>{0, 5}}).y).sum().backward();
+  const double norm = optimiser.gradient_norm();
+  ASSERT_GT(norm, 1.0);
+  optimiser.scale_gradients(1 / norm);
+  EXPECT_NEAR(optimiser.gradient_norm(), 1.0, 1e-5);
+}
+
+TEST(Train, InitFromTakesTheWeightsAndReplacesAHeadOfAnotherSize) {
+  const Folder folder;
+  Config config = tiny();
+  train({config, folder / "a", false, {}}, {});
+  const auto best = folder / "a/best";
+  SequenceModel same(config.model, describe_task(config.task).shape, 77);
+  EXPECT_TRUE(take_weights(best, *same));
+  const SafeTensorFile file(best / kWeightsFile);
+  for (const auto& [name, tensor] : state_of(*same)) {
+    EXPECT_TRUE(tensor.equal(to_tensor(file.at(name)))) << name;
+  }
+  DataShape shape = describe_task(config.task).shape;
+  shape.outputs = 3;
+  SequenceModel other(config.model, shape, 77), drawn(config.model, shape, 77);
+  EXPECT_FALSE(take_weights(best, *other));
+  EXPECT_TRUE(other->head->weight.equal(drawn->head->weight));
+  EXPECT_TRUE(other->blocks[0]->layer->M.equal(to_tensor(file.at("blocks.0.layer.M"))));
+  config.model.width = 12;
+  SequenceModel wider(config.model, shape, 77);
+  EXPECT_THROW(take_weights(best, *wider), std::invalid_argument);
+}
+
+TEST(Checkpoint, DamageIsAClearError) {
+  const Folder folder;
+  Config config = tiny();
+  config.training.steps = 6;
+  train({config, folder / "a", false, {}}, {});
+  const auto weights = folder / "a/best/weights.safetensors";
+  const std::string bytes = read_file(weights);
+  auto evaluate_error = [&] {
+    return message_of<std::runtime_error>(
+        [&] { evaluate_run(folder / "a", Which::best, "test", "", 1); });
+  };
+  write_file_atomically(weights, bytes.substr(0, bytes.size() / 2));
+  EXPECT_NE(evaluate_error().find("weights.safetensors"), std::string::npos);
+  write_file_atomically(weights, bytes);
+  EXPECT_NO_THROW(evaluate_run(folder / "a", Which::best, "test", "", 1));
+  const auto state = folder / "a/best/state.json";
+  const std::string text = read_file(state);
+  write_file_atomically(state, text.substr(0, 20));
+  EXPECT_NE(evaluate_error().find("state.json: not a checkpoint"), std::string::npos);
+  write_file_atomically(state, "{\"format\": 99}");
+  EXPECT_NE(evaluate_error().find("format 99"), std::string::npos);
+  std::string changed = text;
+  changed.replace(changed.find("width = 8"), 9, "width = 9");
+  write_file_atomically(state, changed);
+  EXPECT_NE(evaluate_error().find("another model"), std::string::npos);
+}
+
+TEST(Inventory, AddsUpAndNamesTheGroups) {
+  const Config config = load_config(ROTRNN_SOURCE "/configs/speech_commands.toml", {});
+  int64_t total = 0;
+  for (const auto& p : inventory(config.model, describe_task(config.task).shape)) {
+    total += p.count;
+    if (p.name == "blocks.0.layer.theta") {
+      EXPECT_EQ(p.shape, (std::vector<int64_t>{32, 2}));
+      EXPECT_EQ(p.group, "recurrent");
+    }
+  }
+  EXPECT_EQ(total, 212'291);
+  // 4·D·N + 2·D² per token, layer and pass; three passes.
+  EXPECT_DOUBLE_EQ(useful_flops_per_token(config.model), 3.0 * 6 * (4 * 96 * 128 + 2 * 96 * 96));
+}
+
+}  // namespace
+}  // namespace rotrnn
