@@ -141,25 +141,23 @@ std::string leaf_of(const std::string& name) {
 [[noreturn]] void unknown_key(const std::string& where, const std::string& name,
                               const std::vector<BoundKey>& keys) {
   const bool has_section = name.find('.') != std::string::npos;
-  std::vector<std::string> same_section, all, sections;
+  std::vector<std::string> here, anywhere, sections;
   for (const BoundKey& key : keys) {
-    all.push_back(key.name);
-    if (has_section && section_of(key.name) == section_of(name)) {
-      same_section.push_back(leaf_of(key.name));
-    }
+    anywhere.push_back(leaf_of(key.name));
+    if (has_section && section_of(key.name) == section_of(name)) here.push_back(leaf_of(key.name));
     if (sections.empty() || sections.back() != section_of(key.name)) {
       sections.push_back(section_of(key.name));
     }
   }
-  std::string hint;
-  if (const auto leaf = nearest(leaf_of(name), same_section); !leaf.empty()) {
-    hint = fmt::format("did you mean \"{}\"?", leaf);
-  } else if (const auto whole = nearest(name, all); !whole.empty()) {
-    hint = fmt::format("did you mean \"{}\"?", whole);
+  std::string hint = "docs/config.md lists all keys";
+  const std::string leaf = leaf_of(name);
+  if (const auto near = nearest(leaf, here); !near.empty()) {
+    hint = fmt::format("did you mean \"{}\"?", near);
   } else if (const auto section = nearest(name, sections); !section.empty()) {
     hint = fmt::format("did you mean the section [{}]?", section);
-  } else {
-    hint = "docs/config.md lists all keys";
+  } else if (const auto far = nearest(leaf, anywhere); !far.empty()) {
+    const auto found = std::find(anywhere.begin(), anywhere.end(), far) - anywhere.begin();
+    hint = fmt::format("did you mean \"{}\"?", keys[found].name);
   }
   fail(where, fmt::format("unknown key \"{}\"{}; {}", leaf_of(name),
                           has_section ? fmt::format(" in [{}]", section_of(name)) : "", hint));

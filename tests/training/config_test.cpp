@@ -25,6 +25,7 @@ TEST(Config, UnknownKeysNameTheNearest) {
   expect_contains(parse_error("[model.init]\ngama_min = 0.1"), "did you mean \"gamma_min\"?");
   expect_contains(parse_error("[trainning]\nsteps = 3"), "did you mean the section [training]?");
   expect_contains(parse_error("[model]\nzzzzzz = 3"), "docs/config.md");
+  expect_contains(parse_error("[model]\nsteps = 3"), "did you mean \"training.steps\"?");
   expect_contains(parse_error("steps = 3"), "x.toml:1: unknown key \"steps\"");
 }
 
