@@ -6,10 +6,12 @@
 #include <array>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "rotrnn/kernels/random.h"
 
@@ -276,7 +278,7 @@ ListOpsSplits generate_listops(const ListOpsOptions& options, uint64_t seed,
   check_request(counts, threads);
   threads = std::min(threads, 64);
   const int64_t wanted = counts.train + counts.validation + counts.test;
-  const int64_t blocks_per_round = 4 * threads;  // enough to even out, few to throw away at the end
+  const int64_t blocks_per_round = int64_t{4} * threads;  // even load, little to throw away
 
   Distinct distinct;
   Patience patience(options, wanted);

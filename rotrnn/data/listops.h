@@ -29,8 +29,8 @@ const std::vector<std::string>& listops_vocabulary();
 struct ListOpsOptions {
   int64_t min_length = 500;   ///< Kept: min_length < length < max_length,
   int64_t max_length = 2000;  ///< where a digit counts 1 and an operator 2.
-  int64_t max_depth = 10;         ///< Depth of the deepest digits, the root being at 1.
-  int64_t max_args = 10;          ///< An operator has 2 to max_args arguments.
+  int64_t max_depth = 10;     ///< Depth of the deepest digits, the root being at 1.
+  int64_t max_args = 10;      ///< An operator has 2 to max_args arguments.
   double operator_probability = 0.25;
 };
 

@@ -153,7 +153,7 @@ std::string leaf_of(const std::string& name) {
   const std::string leaf = leaf_of(name);
   if (const auto near = nearest(leaf, here); !near.empty()) {
     hint = fmt::format("did you mean \"{}\"?", near);
-  } else if (const auto section = nearest(name, sections); !section.empty()) {
+  } else if (const auto section = has_section ? "" : nearest(name, sections); !section.empty()) {
     hint = fmt::format("did you mean the section [{}]?", section);
   } else if (const auto far = nearest(leaf, anywhere); !far.empty()) {
     const auto found = std::find(anywhere.begin(), anywhere.end(), far) - anywhere.begin();
