@@ -84,9 +84,10 @@ void check_replaceable(const fs::path& fresh, const fs::path& target) {
 }
 
 void rename_or_fail(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0)
-    fail_with(from, fmt::format("rename to {}", to.string()), errno,
-              "both must be on one file system, in folders that can be written");
+  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  const int error = errno;
+  fail_with(from, fmt::format("rename to {}", to.string()), error,
+            "both must be on one file system, in folders that can be written");
 }
 
 void sync_parents(const fs::path& fresh, const fs::path& target) {
@@ -98,8 +99,9 @@ void sync_parents(const fs::path& fresh, const fs::path& target) {
 bool exchange(const fs::path& fresh, const fs::path& target) {
   if (::renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
     return true;
-  if (errno == ENOSYS || errno == EINVAL || errno == ENOTSUP) return false;
-  fail_with(target, fmt::format("exchange with {}", fresh.string()), errno,
+  const int error = errno;
+  if (error == ENOSYS || error == EINVAL || error == ENOTSUP) return false;
+  fail_with(target, fmt::format("exchange with {}", fresh.string()), error,
             "the old folder is unchanged; both must be on one file system");
 }
 
@@ -231,9 +233,9 @@ void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder)
 }
 
 fs::path existing_folder(const fs::path& target_folder) {
-  const fs::path target = without_trailing_slash(target_folder);
+  fs::path target = without_trailing_slash(target_folder);
   if (fs::exists(target)) return target;
-  const fs::path old = old_name(target);
+  fs::path old = old_name(target);
   return fs::exists(old) ? old : fs::path();
 }
 

@@ -322,6 +322,7 @@ std::vector<std::string> names_by_data(const TensorMap& tensors) {
     return std::pair(data.data(), data.size());
   });
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const auto* entry : entries) names.push_back(entry->first);
   return names;
 }

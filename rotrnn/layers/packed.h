@@ -45,11 +45,13 @@ struct Packed {
 
   Packed() = default;
   Packed(torch::Tensor values, std::vector<int64_t> offsets);
-  Packed(torch::Tensor values, std::shared_ptr<const Layout> layout)
-      : values(std::move(values)), layout(std::move(layout)) {}
-
   /// The same sequences with other values.
-  Packed with(torch::Tensor other) const { return {std::move(other), layout}; }
+  Packed with(torch::Tensor other) const {
+    Packed out;
+    out.values = std::move(other);
+    out.layout = layout;
+    return out;
+  }
 };
 
 /// Takes the valid part of a padded batch [batch, time, ...]; the padding is never read.

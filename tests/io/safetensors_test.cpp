@@ -172,7 +172,7 @@ TEST_F(SafeTensorsTest, GoldenFile) {
   EXPECT_EQ(file.metadata(), (SafeTensorMetadata{{"a", "1"}, {"b", "2"}}));
   EXPECT_EQ(file.at("w").dtype, Dtype::f32);
   EXPECT_EQ(file.at("w").shape, (std::vector<int64_t>{2, 1}));
-  EXPECT_EQ(std::memcmp(file.at("w").data.data(), w.data(), sizeof w), 0);
+  EXPECT_EQ(text_of(file.at("w")), golden.substr(8 + 144, 8));
   EXPECT_EQ(text_of(file.at("b")), "\x07\x09");
 }
 
@@ -224,7 +224,9 @@ TEST_F(SafeTensorsTest, WriterRefuses) {
 }
 
 TEST_F(SafeTensorsTest, WriterRefusesAHeaderOverTheLimit) {
-  expect_refused({}, "the format allows 100000000", {{"key", std::string(100'000'000, 'v')}});
+  std::string text;
+  text.resize(100'000'000, 'v');
+  expect_refused({}, "the format allows 100000000", {{"key", text}});
 }
 
 TEST_F(SafeTensorsTest, MissingTensorNamesTensorAndFile) {
@@ -241,7 +243,7 @@ TEST_F(SafeTensorsTest, MissingTensorNamesTensorAndFile) {
 
 TEST_F(SafeTensorsTest, MissingFileNamesPath) {
   try {
-    SafeTensorFile{file_};
+    const SafeTensorFile file(file_);
     FAIL() << "no error";
   } catch (const std::runtime_error& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with(file_.string() + ": ")) << error.what();
@@ -410,8 +412,8 @@ INSTANTIATE_TEST_SUITE_P(
          "dimension that overflows 63 bits: 9223372036854775808"},
         {"ProductOverflow", file_of(tensor(u8_name, "[4294967296,4294967296]", "[0,0]")),
          "shape [4294967296, 4294967296], which overflows"},
-        {"BytesOverflow", file_of(tensor(R"("F64")", "[2305843009213693952]", "[0,0]")),
-         "shape [2305843009213693952], which overflows"},
+        {"BytesOverflow", file_of(tensor(R"("F64")", "[1152921504606846976]", "[0,0]")),
+         "shape [1152921504606846976], which overflows"},
         {"OverflowHiddenByZero", file_of(tensor(u8_name, "[0,4294967296,4294967296]", "[0,0]")),
          "which overflows"},
         {"OffsetsNotArray", file_of(tensor(u8_name, "[]", "{}"), "a"),

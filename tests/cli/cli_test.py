@@ -1,0 +1,305 @@
+"""The program from outside: every documented command, wrong input, kill and resume."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+PROGRAM = os.environ["ROTRNN_PROGRAM"]
+SOURCE = Path(os.environ["ROTRNN_SOURCE"])
+
+TINY = """
+[task]
+train = 300
+validation = 50
+test = 60
+min_length = 5
+max_length = 30
+max_depth = 3
+max_args = 4
+
+[model]
+width = 8
+state = 12
+heads = 4
+depth = 2
+dropout = 0.1
+
+[training]
+steps = 40
+batch = 10
+log_every = 4
+evaluate_every = 10
+checkpoint_every = 7
+global_lr = 1e-2
+threads = 1
+"""
+
+
+def without_clock(path):
+    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    for line in lines:
+        line.pop("seconds")
+        line.pop("tokens_per_second", None)
+    return lines
+
+
+class Cli(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.config = self.folder / "tiny.toml"
+        self.config.write_text(TINY)
+
+    def run_program(self, *arguments, code=0, stdin=""):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, input=stdin,
+                              capture_output=True, text=True, timeout=300)
+        self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
+        return done
+
+    def fails(self, *arguments, code, says, stdin=""):
+        done = self.run_program(*arguments, code=code, stdin=stdin)
+        for part in [says] if isinstance(says, str) else says:
+            self.assertIn(part, done.stderr)
+        self.assertNotIn("terminate called", done.stderr)
+        return done
+
+
+class Use(Cli):
+    def test_train_eval_predict_info(self):
+        done = self.run_program("train", self.config, "--out", "run")
+        self.assertIn("test accuracy", done.stdout)
+        self.assertIn("always saying", done.stdout)
+        self.assertNotIn("\033", done.stdout + done.stderr)  # no control codes when piped
+        for name in ["config.toml", "metrics.jsonl", "last/weights.safetensors",
+                     "last/optimiser.safetensors", "last/state.json", "best/weights.safetensors"]:
+            self.assertTrue((self.folder / "run" / name).is_file(), name)
+
+        metrics = without_clock(self.folder / "run/metrics.jsonl")
+        test = [line for line in metrics if line["split"] == "test"]
+        self.assertEqual(len(test), 1)
+        scores = json.loads(self.run_program("eval", "run", "--json").stdout)
+        self.assertEqual(scores["examples"], 60)
+        self.assertEqual(scores["accuracy"], test[0]["accuracy"])
+        best = max(line["accuracy"] for line in metrics if line["split"] == "validation")
+        validation = json.loads(
+            self.run_program("eval", "run", "--split", "validation", "--json").stdout)
+        self.assertEqual(validation["accuracy"], best)
+
+        lines = "[MAX 2 9 [MIN 4 7 ] 0 ]\n\n( ( ( [SM 6 ) 5 ) ] )\n"
+        answers = [json.loads(line) for line in
+                   self.run_program("predict", "run", "--json", stdin=lines).stdout.splitlines()]
+        self.assertEqual([a["line"] for a in answers], [1, 3])
+        for answer in answers:
+            p = answer["probabilities"]
+            self.assertEqual(list(p), [str(i) for i in range(10)])
+            self.assertAlmostEqual(sum(p.values()), 1, places=6)
+            self.assertEqual(answer["label"], max(p, key=p.get))
+        (self.folder / "input.txt").write_text(lines)
+        plain = self.run_program("predict", "run", "input.txt").stdout.splitlines()
+        self.assertEqual([line.split("\t")[0] for line in plain], [a["label"] for a in answers])
+
+        info = json.loads(self.run_program("info", "run", "--no-measure", "--json").stdout)
+        weights = (self.folder / "run/best/weights.safetensors").read_bytes()
+        header = json.loads(weights[8:8 + int.from_bytes(weights[:8], "little")])
+        count = 0
+        for name, tensor in header.items():
+            if name == "__metadata__" or ".running_" in name:
+                continue
+            size = 1
+            for n in tensor["shape"]:
+                size *= n
+            count += size
+        self.assertEqual(info["parameters"], count)
+
+    def test_prediction_equals_evaluation(self):
+        self.run_program("data", "make", "listops", "--out", "data", "--train", 200,
+                         "--validation", 30, "--test", 40, "--seed", 3, "--min-length", 5,
+                         "--max-length", 30, "--max-depth", 3, "--max-args", 4)
+        self.run_program("train", self.config, "--out", "run", "--set", "task.path=data")
+        scores = json.loads(self.run_program("eval", "run", "--json").stdout)
+        self.assertEqual(scores["examples"], 40)
+        rows = (self.folder / "data/basic_test.tsv").read_text().splitlines()[1:]
+        answers = self.run_program("predict", "run", "data/basic_test.tsv").stdout.splitlines()
+        right = sum(row.split("\t")[1] == answer.split("\t")[0]
+                    for row, answer in zip(rows, answers, strict=True))
+        self.assertAlmostEqual(right / 40, scores["accuracy"])
+
+    def test_made_files_are_right_by_an_independent_evaluator(self):
+        self.run_program("data", "make", "listops", "--out", "data", "--train", 300,
+                         "--validation", 20, "--test", 30, "--min-length", 20,
+                         "--max-length", 200)
+        for name, count in [("train", 300), ("val", 20), ("test", 30)]:
+            file = self.folder / f"data/basic_{name}.tsv"
+            check = subprocess.run([sys.executable, SOURCE / "tests/golden/listops_check.py",
+                                    "--min", "20", "--max", "200", file],
+                                   capture_output=True, text=True)
+            self.assertEqual(check.returncode, 0, check.stdout + check.stderr)
+            self.assertEqual(len(file.read_text().splitlines()), count + 1)
+        seen = json.loads(self.run_program("data", "inspect", "data", "--json").stdout)
+        self.assertEqual([s["examples"] for s in seen], [300, 20, 30])
+        self.assertEqual(sum(seen[0]["labels"]), 300)
+        self.assertIn("mean", self.run_program("data", "inspect", "data").stdout)
+
+    def test_info_counts_of_speech_commands(self):
+        config = SOURCE / "configs/speech_commands.toml"
+        for settings, count in [([], 212291), (["--set", "model.bidirectional=true"], 286019)]:
+            done = self.run_program("info", config, "--no-measure", "--json", *settings)
+            self.assertEqual(json.loads(done.stdout)["parameters"], count)
+        self.assertIn("212,291 parameters", self.run_program("info", config, "--no-measure").stdout)
+
+    def test_init_from(self):
+        self.run_program("train", self.config, "--out", "a")
+        done = self.run_program("train", self.config, "--out", "b", "--init-from", "a")
+        self.assertIn("weights from a/best", done.stderr)
+        first = [m for m in without_clock(self.folder / "b/metrics.jsonl")][0]["loss"]
+        cold = [m for m in without_clock(self.folder / "a/metrics.jsonl")][0]["loss"]
+        self.assertLess(first, cold)
+        self.fails("train", self.config, "--out", "c", "--init-from", "a",
+                   "--set", "model.width=10", code=2, says="--init-from")
+
+    def test_default_output_folder_never_overwrites(self):
+        for name in ["tiny", "tiny-2"]:
+            self.run_program("train", self.config, "--set", "training.steps=2")
+            self.assertTrue((self.folder / "runs" / name / "last").is_dir())
+
+    def test_help_of_every_command(self):
+        for command in [[], ["train"], ["eval"], ["predict"], ["info"], ["data"],
+                        ["data", "make"], ["data", "make", "listops"], ["data", "inspect"]]:
+            self.assertIn("--help", self.run_program(*command, "--help").stdout)
+        self.assertRegex(self.run_program("--version").stdout, r"rotrnn \d+\.\d+\.\d+")
+
+
+class Repeatability(Cli):
+    def start(self, *arguments):
+        return subprocess.Popen([PROGRAM, "train", *map(str, arguments)], cwd=self.folder,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def assert_same_run(self, a, b):
+        for name in ["last/weights.safetensors", "last/optimiser.safetensors",
+                     "best/weights.safetensors"]:
+            self.assertEqual((self.folder / a / name).read_bytes(),
+                             (self.folder / b / name).read_bytes(), name)
+        self.assertEqual(without_clock(self.folder / a / "metrics.jsonl"),
+                         without_clock(self.folder / b / "metrics.jsonl"))
+
+    def test_killed_at_random_moments_and_resumed(self):
+        steps = ["--set", "training.steps=400", "--set", "training.checkpoint_every=3"]
+        begin = time.monotonic()
+        self.run_program("train", self.config, "--out", "whole", *steps)
+        length = time.monotonic() - begin
+        draw = random.Random(1)
+        kills = 0
+        for _ in range(200):
+            resume = ["--resume"] if (self.folder / "broken/config.toml").exists() else []
+            process = self.start(self.config, "--out", "broken", *steps, *resume)
+            try:
+                process.communicate(timeout=draw.uniform(0.05, 0.5) * length)
+                self.assertEqual(process.returncode, 0)
+                break
+            except subprocess.TimeoutExpired:
+                process.send_signal(signal.SIGKILL)
+                process.communicate()
+                kills += 1
+        self.assertEqual(process.returncode, 0, "the run never ended")
+        self.assertGreaterEqual(kills, 3)
+        self.assert_same_run("whole", "broken")
+
+    def test_signal_saves_and_says_how_to_go_on(self):
+        steps = ["--set", "training.steps=400"]
+        self.run_program("train", self.config, "--out", "whole", *steps)
+        for number in [signal.SIGINT, signal.SIGTERM]:
+            out = f"stopped{number}"
+            process = self.start(self.config, "--out", out, *steps)
+            while not (self.folder / out / "last").exists():
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 1, stderr)
+            self.assertIn(f"train --resume --out {out}", stdout)
+            self.run_program("train", "--resume", "--out", out)
+            self.assert_same_run("whole", out)
+
+    def test_resume_of_a_finished_run_changes_nothing(self):
+        self.run_program("train", self.config, "--out", "a")
+        before = without_clock(self.folder / "a/metrics.jsonl")
+        self.run_program("train", "--resume", "--out", "a")
+        self.assertEqual(without_clock(self.folder / "a/metrics.jsonl"), before)
+
+
+class WrongInput(Cli):
+    def test_command_line(self):
+        self.fails(code=2, says="subcommand")
+        self.fails("trian", code=2, says="")
+        self.fails("eval", code=2, says="run")
+        self.fails("train", self.config, "--no-such-option", code=2, says="no-such-option")
+        self.fails("eval", "x", "--split", "tset", code=2, says="tset")
+        self.fails("train", "--resume", code=2, says="--out")
+
+    def test_config(self):
+        self.fails("train", "nowhere.toml", code=2, says="nowhere.toml")
+        self.config.write_text(TINY + "\n[model.init]\nthta_max = 3\n")
+        self.fails("train", self.config, code=2, says=["tiny.toml:", 'did you mean "theta_max"?'])
+        self.config.write_text(TINY)
+        self.fails("train", self.config, "--set", "model.heads=5", code=2,
+                   says="--set model.heads=5: model.heads = 5 does not divide model.state = 12")
+        self.fails("train", self.config, "--set", "model.heads=12", code=2, says="at most 6 heads")
+        self.fails("train", self.config, "--set", "training.batch=301", code=2,
+                   says="training.batch is 301 but there are 300")
+        self.fails("train", SOURCE / "configs/speech_commands.toml", code=2, says="no reader")
+        self.assertFalse((self.folder / "runs").exists(), "nothing is left behind")
+
+    def test_runs(self):
+        self.fails("eval", "nowhere", code=1, says="no such run folder")
+        self.fails("predict", "nowhere", code=1, says="no such run folder")
+        self.fails("info", "nowhere.toml", code=2, says="nowhere.toml")
+        self.fails("train", "--resume", "--out", "nowhere", code=1, says="no run to resume")
+        self.run_program("train", self.config, "--out", "run")
+        self.fails("train", self.config, "--out", "run", code=2, says=["--resume", "--overwrite"])
+        self.fails("train", self.config, "--resume", "--out", "run", "--set", "model.width=16",
+                   code=2, says="model.width differs")
+        self.fails("predict", "run", "nowhere.txt", code=1, says="nowhere.txt")
+        self.fails("predict", "run", stdin="[MAX 1 2 ]\n[MAX 1 x ]\n", code=1,
+                   says=["standard input:2:", "x"])
+        self.run_program("train", self.config, "--out", "run", "--overwrite")
+        weights = self.folder / "run/best/weights.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-7])
+        self.fails("eval", "run", code=1, says=["weights.safetensors", "truncated"])
+        (self.folder / "file").write_text("x")
+        self.fails("train", self.config, "--out", "file", code=2, says="file of that name")
+
+    def test_data(self):
+        (self.folder / "data").mkdir()
+        header = "Source\tTarget\n"
+        for name in ["train", "val", "test"]:
+            (self.folder / f"data/basic_{name}.tsv").write_text(header + "( ( ( [SM 6 ) 5 ) ] )\t1\n")
+        broken = self.folder / "data/basic_train.tsv"
+        for text, says in [("", "basic_train.tsv"), ("x\n", ":1:"),
+                           (header + "( ( ( [SM 6 ) 5 ) ] ) 1\n", ":2:"),
+                           (header + "( ( ( [SM 6 ) 5 ) ] )\t12\n", ":2:"),
+                           (header + "( ( ( [SUM 6 ) 5 ) ] )\t1\n", "[SUM")]:
+            broken.write_text(text)
+            self.fails("train", self.config, "--set", "task.path=data", code=1,
+                       says=["basic_train.tsv", says])
+        broken.unlink()
+        self.fails("train", self.config, "--set", "task.path=data", code=1, says="basic_train.tsv")
+        self.fails("train", self.config, "--set", "task.path=nowhere", code=1, says="nowhere")
+        self.fails("data", "inspect", "nowhere", code=1, says="nowhere")
+        self.fails("data", "make", "listops", code=2, says="--out")
+        self.fails("data", "make", "listops", "--out", "data", "--train", 3, "--validation", 3,
+                   "--test", 3, code=2, says="--overwrite")
+        self.fails("data", "make", "listops", "--out", "new", "--min-length", 50, "--max-length", 50,
+                   code=2, says="max_length")
+        self.assertFalse((self.folder / "new").exists())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
