@@ -36,6 +36,7 @@ class Trainer {
         model_(request.config.model, data_.facts.shape, static_cast<uint64_t>(options_.seed)),
         optimiser_(*model_),
         sampler_(data_.train.size(), options_.batch, static_cast<uint64_t>(options_.seed)) {
+    announce();
     begin();
     metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl", state_.step);
   }
@@ -55,6 +56,23 @@ class Trainer {
  private:
   void say(const std::string& text) const {
     if (observer_.message) observer_.message(text);
+  }
+
+  void announce() const {
+    const ModelOptions& m = request_.config.model;
+    say(fmt::format(
+        "{}: {} train, {} validation, {} test sequences, {:.0f} tokens on average",
+        request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
+        static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
+    say(fmt::format("{}: {} blocks, width {}, state {}, {} heads, {} parameters; {} threads",
+                    m.layer, m.depth, m.width, m.state, m.heads, parameter_count(), threads_));
+    say(fmt::format("run folder: {}", request_.out.string()));
+  }
+
+  int64_t parameter_count() const {
+    int64_t count = 0;
+    for (const auto& slot : optimiser_.slots()) count += slot.parameter.numel();
+    return count;
   }
 
   // Starts, resumes, or takes over weights.
@@ -182,7 +200,7 @@ class Trainer {
     out.step = state_.step;
     out.best_step = state_.best_step;
     out.best_score = state_.best_score;
-    for (const auto& slot : optimiser_.slots()) out.parameters += slot.parameter.numel();
+    out.parameters = parameter_count();
     out.seconds = now() - started_;
     return out;
   }
