@@ -5,6 +5,8 @@
 #include <CLI/Formatter.hpp>
 #include <functional>
 
+#include "rotrnn/model/engine.h"
+
 namespace rotrnn::cli {
 
 /// What to do once the command line is understood; returns the exit code.
@@ -16,5 +18,8 @@ void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
+
+/// Declares --threads and --kernels, for commands that run a network.
+void add_engine_options(CLI::App& command, EngineOptions& engine);
 
 }  // namespace rotrnn::cli

@@ -36,7 +36,7 @@ int make_listops(const MakeOptions& o) {
           o.out, name));
     }
   }
-  const int threads = o.threads > 0 ? o.threads : available_threads();
+  const int threads = o.threads > 0 ? o.threads : kernels::available_threads();
   const ListOpsSplits splits = generate_listops(o.listops, o.seed, o.counts, threads);
   write_listops_folder(o.out, splits);
   if (o.json) {

@@ -13,13 +13,13 @@ namespace {
 
 struct Options {
   std::string run, split = "test", checkpoint = "best", data;
-  int64_t threads = 0;
+  EngineOptions engine;
   bool json = false;
 };
 
 int run(const Options& o) {
   const Evaluation e = evaluate_run(o.run, o.checkpoint == "best" ? Which::best : Which::last,
-                                    o.split, o.data, o.threads);
+                                    o.split, o.data, o.engine);
   if (o.json) {
     fmt::print("{}\n", nlohmann::ordered_json{{"run", o.run},
                                               {"checkpoint", o.checkpoint},
@@ -50,8 +50,7 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
       ->check(CLI::IsMember({"best", "last"}));
   command->add_option("--data", options->data, "folder to read instead of the config's task.path");
-  command->add_option("--threads", options->threads, "0: as many as the process may use")
-      ->check(CLI::Range(0, 4096));
+  add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "one line of JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

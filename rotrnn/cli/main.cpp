@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <map>
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
@@ -16,6 +17,15 @@ std::string first_line(const std::string& text) {
 }
 
 }  // namespace
+
+void rotrnn::cli::add_engine_options(CLI::App& command, EngineOptions& engine) {
+  command.add_option("--threads", engine.threads, "0: as many as the process may use")
+      ->check(CLI::Range(0, 4096));
+  const std::map<std::string, Kernels> names{{"fused", Kernels::fused},
+                                             {"reference", Kernels::reference}};
+  command.add_option("--kernels", engine.kernels, "fused (default) or reference")
+      ->transform(CLI::CheckedTransformer(names));
+}
 
 int main(int argc, char** argv) {
   using namespace rotrnn::cli;

@@ -20,7 +20,7 @@ namespace {
 struct Options {
   std::string run, checkpoint = "best";
   std::vector<std::string> files;
-  int64_t threads = 0;
+  EngineOptions engine;
   bool json = false;
 };
 
@@ -93,7 +93,7 @@ void predict_lines(const Options& o, std::istream& in, const std::string& file,
 }
 
 int run(const Options& o) {
-  Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.threads);
+  Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.engine);
   const std::vector<std::string> files = o.files.empty() ? std::vector<std::string>{"-"} : o.files;
   for (const std::string& file : files) {
     if (file == "-") {
@@ -120,8 +120,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("files", options->files, "files to read; none or -: standard input");
   command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
       ->check(CLI::IsMember({"best", "last"}));
-  command->add_option("--threads", options->threads, "0: as many as the process may use")
-      ->check(CLI::Range(0, 4096));
+  add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "a line of JSON for each input");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -23,6 +23,7 @@ struct Options {
   std::vector<std::string> settings;
   bool resume = false, overwrite = false, quiet = false;
   int64_t threads = -1;
+  std::string kernels;
 };
 
 volatile std::sig_atomic_t stop_requested = 0;
@@ -47,7 +48,7 @@ fs::path free_folder(const std::string& config) {
 bool may_change(const std::string& key) {
   for (const char* allowed :
        {"training.steps", "training.threads", "training.log_every", "training.evaluate_every",
-        "training.checkpoint_every", "task.path"}) {
+        "training.checkpoint_every", "training.kernels", "training.memory", "task.path"}) {
     if (key == allowed) return true;
   }
   return false;
@@ -121,6 +122,8 @@ TrainRequest make_request(const Options& options) {
     }
   }
   if (options.threads >= 0) request.config.training.threads = options.threads;
+  if (!options.kernels.empty())
+    apply_setting(request.config, "training.kernels=" + options.kernels);
   return request;
 }
 
@@ -173,6 +176,8 @@ void add_train(CLI::App& app, Action& action) {
   command->add_flag("--overwrite", options->overwrite, "replace the run that is in --out");
   command->add_option("--threads", options->threads, "same as --set training.threads=K")
       ->check(CLI::Range(0, 4096));
+  command->add_option("--kernels", options->kernels, "same as --set training.kernels=NAME")
+      ->check(CLI::IsMember({"fused", "reference"}));
   command->add_flag("--quiet", options->quiet, "show the result only");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

@@ -1,16 +1,24 @@
 #include "rotrnn/kernels/threads.h"
 
-#include <sched.h>
-
-#include <algorithm>
 #include <thread>
 
-namespace rotrnn {
+#ifdef __linux__
+#include <sched.h>
+#endif
+
+namespace rotrnn::kernels {
 
 int available_threads() {
+#ifdef __linux__
   cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) {
+    const int count = CPU_COUNT(&set);
+    if (count > 0) return count;
+  }
+#endif
+  const unsigned count = std::thread::hardware_concurrency();
+  return count > 0 ? static_cast<int>(count) : 1;
 }
 
-}  // namespace rotrnn
+}  // namespace rotrnn::kernels

@@ -75,7 +75,7 @@ Tensor earlier(const Tensor& values, int64_t distance, const Tensor& inside, dou
   return torch::where(inside, shifted, torch::full_like(shifted, fill));
 }
 
-// z_t = a_t z_{t-1} + v_t over packed complex v [tokens, S]; a is [S] in double or [tokens, S].
+// z_t = a_t z_{t-1} + v_t over packed complex v [tokens, S]; a is [S] or [tokens, S].
 Tensor recurrence(const Tensor& v, const Tensor& a, const Tensor& initial, const Layout& layout,
                   Direction direction) {
   const Grid grid = make_grid(layout, direction);
@@ -87,7 +87,8 @@ Tensor recurrence(const Tensor& v, const Tensor& a, const Tensor& initial, const
   Tensor step, carried;
   if (constant) {
     // Powers by repeated multiplication in double: summed angles would lose digits.
-    carried = a.expand({grid.rows, a.size(0)}).cumprod(0).to(v.scalar_type()).unsqueeze(1);
+    const Tensor exact = a.to(torch::kComplexDouble).expand({grid.rows, a.size(0)});
+    carried = exact.cumprod(0).to(v.scalar_type()).unsqueeze(1);
     step = a.to(v.scalar_type());
   } else {
     step = to_grid(a.to(v.scalar_type()), grid, 1.0);

@@ -43,7 +43,9 @@ SystemOutput run_system(const System& system, const Packed& u, const States& ini
   check_states(initial.forward, system, *u.layout);
   check_states(initial.reverse, system, *u.layout);
 
+  // Rounded once, here, as the fused kernels get it: both paths compute the same function.
   const auto type = u.values.scalar_type();
+  const Tensor lambda_re = system.lambda_re.to(type), lambda_im = system.lambda_im.to(type);
   Tensor v = torch::matmul(u.values, system.W.to(type).t());
   if (system.b.defined()) v = v + system.b.to(type);
 
@@ -54,13 +56,13 @@ SystemOutput run_system(const System& system, const Packed& u, const States& ini
   };
 
   SystemOutput out;
-  out.z = scan(v, system.lambda_re, system.lambda_im, start(initial.forward, u.layout->first()),
-               u.layout, Direction::forward);
+  out.z = scan(v, lambda_re, lambda_im, start(initial.forward, u.layout->first()), u.layout,
+               Direction::forward);
   out.final.forward = out.z.index_select(0, u.layout->last());
   out.y = torch::matmul(out.z, system.V.to(type).t()) + system.D.to(type) * u.values;
   if (system.bidirectional()) {
-    out.z_reverse = scan(v, system.lambda_re, system.lambda_im,
-                         start(initial.reverse, u.layout->last()), u.layout, Direction::reverse);
+    out.z_reverse = scan(v, lambda_re, lambda_im, start(initial.reverse, u.layout->last()),
+                         u.layout, Direction::reverse);
     out.final.reverse = out.z_reverse.index_select(0, u.layout->first());
     out.y = out.y + torch::matmul(out.z_reverse, system.V_reverse.to(type).t());
   }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <stdexcept>
+#include <tuple>
+
+#include "rotrnn/layers/rotrnn_fused.h"
 
 namespace rotrnn {
 
@@ -37,15 +40,39 @@ BlockImpl::BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed)
   }
 }
 
-Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, int64_t site) {
-  if (!is_training() || options_.dropout == 0) return x;
+Tensor BlockImpl::mask(const Layout& layout, const Pass& pass, int64_t site,
+                       const torch::TensorOptions& options) {
+  if (!is_training() || options_.dropout == 0) return {};
   if (static_cast<int64_t>(pass.sequences.size()) != layout.sequences()) {
     throw std::invalid_argument(fmt::format("dropout: {} sequence numbers for a batch of {}",
                                             pass.sequences.size(), layout.sequences()));
   }
-  const Tensor mask =
-      dropout_mask(pass, index_, site, options_.width, options_.dropout, x.options());
-  return x * mask.index_select(0, layout.sequence());
+  return dropout_mask(pass, index_, site, options_.width, options_.dropout, options);
+}
+
+Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, int64_t site) {
+  const Tensor m = mask(layout, pass, site, x.options());
+  return m.defined() ? x * m.index_select(0, layout.sequence()) : x;
+}
+
+FusedBlock BlockImpl::fused(const Layout& layout, const Pass& pass, const States& initial,
+                            int threads) {
+  FusedBlock block;
+  block.system = fused_system(*layer, threads);
+  std::tie(block.norm_weight, block.norm_bias) = norm->affine();
+  if (value) {
+    block.value_weight = value->weight;
+    block.value_bias = value->bias;
+  }
+  if (gate) {
+    block.gate_weight = gate->weight;
+    block.gate_bias = gate->bias;
+  }
+  const auto options = torch::TensorOptions(torch::kFloat32);
+  if (gate) block.mask1 = mask(layout, pass, 0, options);
+  block.mask2 = mask(layout, pass, 1, options);
+  block.initial = initial;
+  return block;
 }
 
 Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pass) {

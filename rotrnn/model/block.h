@@ -3,6 +3,7 @@
 #include <torch/torch.h>
 
 #include "rotrnn/layers/rotrnn.h"
+#include "rotrnn/model/fused.h"
 #include "rotrnn/model/norm.h"
 #include "rotrnn/model/options.h"
 
@@ -20,12 +21,16 @@ struct Pass {
 torch::Tensor dropout_mask(const Pass& pass, int64_t block, int64_t site, int64_t width,
                            double probability, const torch::TensorOptions& options);
 
-/// One residual block: norm, layer, activation, dropout; DESIGN in docs/architecture.md.
+/// One residual block: norm, layer, activation, dropout; the formulas are in docs/architecture.md.
 class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed);
 
-  /// Runs the block; the final states of its layer go to `final` when that is given.
+  /// The block as the fused kernels take it.
+  FusedBlock fused(const Layout& layout, const Pass& pass, const States& initial, int threads);
+
+  /// Runs the block by the reference path; the final states of its layer go to `final` when that is
+  /// given.
   torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
                         States* final = nullptr);
 
@@ -36,6 +41,9 @@ class BlockImpl : public torch::nn::Module {
  private:
   torch::Tensor activate(const torch::Tensor& x, const Layout& layout, const Pass& pass);
   torch::Tensor drop(const torch::Tensor& x, const Layout& layout, const Pass& pass, int64_t site);
+  /// The mask of a site, undefined when nothing is dropped.
+  torch::Tensor mask(const Layout& layout, const Pass& pass, int64_t site,
+                     const torch::TensorOptions& options);
 
   ModelOptions options_;
   int64_t index_;

@@ -21,10 +21,21 @@ torch::Tensor NormImpl::forward(const torch::Tensor& x) {
     // Our own update: LibTorch's would put the unbiased variance there.
     torch::NoGradGuard no_grad;
     const auto [var, mean] = torch::var_mean(x, torch::IntArrayRef{0}, /*unbiased=*/false);
-    running_mean.lerp_(mean, 1 - momentum_);
-    running_var.lerp_(var, 1 - momentum_);
+    update_running(mean, var);
   }
   return torch::batch_norm(x, weight, bias, {}, {}, true, 0, kEpsilon, false);
+}
+
+std::pair<torch::Tensor, torch::Tensor> NormImpl::affine() const {
+  if (kind_ == NormKind::layer || is_training()) return {weight, bias};
+  const torch::Tensor a = weight * torch::rsqrt(running_var + kEpsilon);
+  return {a, bias - running_mean * a};
+}
+
+void NormImpl::update_running(const torch::Tensor& mean, const torch::Tensor& var) {
+  torch::NoGradGuard no_grad;
+  running_mean.lerp_(mean.to(running_mean.scalar_type()), 1 - momentum_);
+  running_var.lerp_(var.to(running_var.scalar_type()), 1 - momentum_);
 }
 
 }  // namespace rotrnn

@@ -17,6 +17,13 @@ class NormImpl : public torch::nn::Module {
   NormImpl(NormKind kind, int64_t width, double momentum);
   torch::Tensor forward(const torch::Tensor& x);
 
+  /// Weight and bias as the fused kernels take them: those of the parameters, or, when a batch norm
+  /// is evaluated, with the running statistics in them.
+  std::pair<torch::Tensor, torch::Tensor> affine() const;
+
+  /// Moves the running statistics towards those of a batch; nothing for a layer norm.
+  void update_running(const torch::Tensor& mean, const torch::Tensor& var);
+
   torch::Tensor weight, bias, running_mean, running_var;
 
  private:

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "rotrnn/kernels/threads.h"
+
 namespace rotrnn {
 namespace {
 
@@ -80,7 +82,7 @@ SequenceModelImpl::SequenceModelImpl(const ModelOptions& options, const DataShap
   initialise(*this, seed);
 }
 
-Tensor SequenceModelImpl::encode(const Tensor& values) {
+void SequenceModelImpl::check_input(const Tensor& values) const {
   const bool tokens = shape_.input == InputKind::tokens;
   if (tokens ? values.dim() != 1 || values.scalar_type() != torch::kInt64
              : values.dim() != 2 || values.size(1) != shape_.inputs) {
@@ -89,7 +91,10 @@ Tensor SequenceModelImpl::encode(const Tensor& values) {
         tokens ? "token numbers [tokens] of int64" : fmt::format("[tokens, {}]", shape_.inputs),
         fmt::join(values.sizes(), ", "), torch::toString(values.scalar_type())));
   }
-  return tokens ? embedding(values) : linear(values);
+}
+
+Tensor SequenceModelImpl::encode(const Tensor& values) {
+  return shape_.input == InputKind::tokens ? embedding(values) : linear(values);
 }
 
 Tensor SequenceModelImpl::pool(const Packed& x) const {
@@ -123,13 +128,51 @@ ModelOutput SequenceModelImpl::forward(const Packed& input, const Pass& pass,
     out.y = torch::zeros({0, shape_.outputs}, head->weight.options());
     return out;
   }
+  check_input(input.values);
+  const Tensor pooled = uses_fused() ? forward_fused(input, pass, initial, out.final)
+                                     : forward_reference(input, pass, initial, out.final);
+  out.y = head(pooled);
+  return out;
+}
+
+bool SequenceModelImpl::uses_fused() const {
+  const Tensor& weight = head->weight;
+  return engine.kernels == Kernels::fused && weight.device().is_cpu() &&
+         weight.scalar_type() == torch::kFloat32;
+}
+
+Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pass,
+                                            const std::vector<States>& initial,
+                                            std::vector<States>& final) {
   Packed x = input.with(encode(input.values));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const States start = initial.empty() ? States{} : initial[i];
-    x.values = blocks[i]->forward(x, pass, start, &out.final[i]);
+    x.values = blocks[i]->forward(x, pass, start, &final[i]);
   }
-  out.y = head(pool(x));
-  return out;
+  return pool(x);
+}
+
+Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
+                                        const std::vector<States>& initial,
+                                        std::vector<States>& final) {
+  FusedNetwork network;
+  network.input = input;
+  network.encoder_weight = embedding ? embedding->weight : linear->weight;
+  if (linear) network.encoder_bias = linear->bias;
+  network.options = options_;
+  network.batch_statistics = is_training();
+  network.engine = engine;
+  const int threads = engine.threads > 0 ? engine.threads : kernels::available_threads();
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    network.blocks.push_back(
+        blocks[i]->fused(*input.layout, pass, initial.empty() ? States{} : initial[i], threads));
+  }
+  FusedOutput out = run_fused(network, pool_);
+  for (size_t i = 0; i < out.batch_mean.size(); ++i) {
+    blocks[i]->norm->update_running(out.batch_mean[i], out.batch_var[i]);
+  }
+  final = std::move(out.final);
+  return out.pooled;
 }
 
 Tensor loss_of(TargetKind kind, const Tensor& y, const Tensor& targets) {

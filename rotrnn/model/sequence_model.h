@@ -38,6 +38,12 @@ class SequenceModelImpl : public torch::nn::Module {
   ModelOutput forward(const Packed& input, const Pass& pass = {},
                       const std::vector<States>& initial = {});
 
+  /// How it computes; may be changed between passes.
+  EngineOptions engine;
+
+  /// True when the next pass runs on the fused kernels.
+  bool uses_fused() const;
+
   const ModelOptions& options() const { return options_; }
   const DataShape& shape() const { return shape_; }
 
@@ -49,9 +55,15 @@ class SequenceModelImpl : public torch::nn::Module {
  private:
   torch::Tensor encode(const torch::Tensor& values);
   torch::Tensor pool(const Packed& x) const;
+  void check_input(const torch::Tensor& values) const;
+  torch::Tensor forward_fused(const Packed& input, const Pass& pass,
+                              const std::vector<States>& initial, std::vector<States>& final);
+  torch::Tensor forward_reference(const Packed& input, const Pass& pass,
+                                  const std::vector<States>& initial, std::vector<States>& final);
 
   ModelOptions options_;
   DataShape shape_;
+  WorkspacePool pool_;
 };
 TORCH_MODULE(SequenceModel);
 

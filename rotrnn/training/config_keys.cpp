@@ -92,6 +92,10 @@ void bind_training(const Section& add, TrainingOptions& t) {
   add("evaluate_every", IntegerKey{&t.evaluate_every, 1}, "steps between evaluations");
   add("checkpoint_every", IntegerKey{&t.checkpoint_every, 1}, "steps between checkpoints");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
+  add("kernels", choice(t.kernels, {"fused", "reference"}),
+      "what does the sequence work: the fused kernels, or plain LibTorch operations");
+  add("memory", choice(t.memory, {"normal", "low"}),
+      "low: keep less for the backward pass and compute it again");
 }
 
 }  // namespace

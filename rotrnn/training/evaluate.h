@@ -25,6 +25,6 @@ struct Evaluation {
 /// Evaluates a run on a split ("train", "validation" or "test"); `data_path` replaces task.path
 /// when it is not empty.
 Evaluation evaluate_run(const std::filesystem::path& run, Which which, const std::string& split,
-                        const std::string& data_path, int64_t threads);
+                        const std::string& data_path, const EngineOptions& engine);
 
 }  // namespace rotrnn

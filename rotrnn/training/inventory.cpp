@@ -35,6 +35,7 @@ double measure_rate(const Config& config, const TaskFacts& facts) {
   const int64_t length = std::clamp<int64_t>(facts.typical_length, 1, 4096);
   const int64_t batch = std::max<int64_t>(1, 4096 / length);
   SequenceModel model(config.model, facts.shape, 0);
+  model->engine = config.training.engine();
   AdamW optimiser(*model);
   const bool tokens = facts.shape.input == InputKind::tokens;
   std::vector<int64_t> offsets{0};

@@ -76,9 +76,11 @@ void load_checkpoint(const std::filesystem::path& folder, SequenceModelImpl& mod
   if (optimiser) load_tensors(folder / kOptimiserFile, moments_of(*optimiser));
 }
 
-SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header) {
+SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header,
+                         const EngineOptions& engine) {
   SequenceModel model(header.config.model, header.facts.shape, 0);
   load_checkpoint(folder, *model, nullptr);
+  model->engine = engine;
   model->eval();
   return model;
 }
@@ -108,17 +110,17 @@ bool take_weights(const std::filesystem::path& folder, SequenceModelImpl& model)
 }
 
 int use_threads(int64_t threads) {
-  const int count = threads > 0 ? static_cast<int>(threads) : available_threads();
+  const int count = threads > 0 ? static_cast<int>(threads) : kernels::available_threads();
   torch::set_num_threads(count);
   return count;
 }
 
 Evaluation evaluate_run(const std::filesystem::path& run, Which which, const std::string& split,
-                        const std::string& data_path, int64_t threads) {
+                        const std::string& data_path, const EngineOptions& engine) {
   const auto folder = find_checkpoint(run, which);
   CheckpointHeader header = read_header(folder);
-  const int used = use_threads(threads);
-  SequenceModel model = load_model(folder, header);
+  const int used = use_threads(engine.threads);
+  SequenceModel model = load_model(folder, header, engine);
   if (!data_path.empty()) header.config.task.path = data_path;
   const TaskData data = load_task(header.config.task, used);
   const Examples& examples = split == "train"        ? data.train

@@ -22,7 +22,8 @@ void load_checkpoint(const std::filesystem::path& folder, SequenceModelImpl& mod
                      AdamW* optimiser);
 
 /// A network made by the config of a checkpoint, with its weights, in evaluation mode.
-SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header);
+SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header,
+                         const EngineOptions& engine);
 
 /// Takes over the weights of another run. A head of another size is left as it is drawn; anything
 /// else that differs is an error. Returns true when the head was taken too.

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "rotrnn/model/engine.h"
+
 namespace rotrnn {
 
 /// The settings of [training] in a config.
@@ -20,6 +22,16 @@ struct TrainingOptions {
   int64_t evaluate_every = 500;
   int64_t checkpoint_every = 500;
   int64_t threads = 0;  // 0: as many as the process may use
+  Kernels kernels = Kernels::fused;
+  MemoryMode memory = MemoryMode::normal;
+
+  EngineOptions engine() const {
+    EngineOptions e;
+    e.kernels = kernels;
+    e.memory = memory;
+    e.threads = static_cast<int>(threads);
+    return e;
+  }
 };
 
 }  // namespace rotrnn

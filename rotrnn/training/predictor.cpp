@@ -12,12 +12,12 @@ struct Predictor::Impl {
   SequenceModel model = nullptr;
 };
 
-Predictor::Predictor(const std::filesystem::path& run, Which which, int64_t threads)
+Predictor::Predictor(const std::filesystem::path& run, Which which, const EngineOptions& engine)
     : impl_(std::make_unique<Impl>()) {
   const auto folder = find_checkpoint(run, which);
-  use_threads(threads);
+  use_threads(engine.threads);
   impl_->header = read_header(folder);
-  impl_->model = load_model(folder, impl_->header);
+  impl_->model = load_model(folder, impl_->header, engine);
 }
 
 Predictor::~Predictor() = default;

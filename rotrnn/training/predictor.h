@@ -18,7 +18,7 @@ struct Prediction {
 /// A trained network ready for use, from a run folder alone.
 class Predictor {
  public:
-  Predictor(const std::filesystem::path& run, Which which, int64_t threads);
+  Predictor(const std::filesystem::path& run, Which which, const EngineOptions& engine);
   ~Predictor();
 
   /// Predicts for inputs given as text, all in one batch; std::invalid_argument for text that the

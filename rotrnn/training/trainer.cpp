@@ -36,6 +36,7 @@ class Trainer {
         model_(request.config.model, data_.facts.shape, static_cast<uint64_t>(options_.seed)),
         optimiser_(*model_),
         sampler_(data_.train.size(), options_.batch, static_cast<uint64_t>(options_.seed)) {
+    model_->engine = options_.engine();
     announce();
     begin();
     metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl", state_.step);
@@ -64,8 +65,11 @@ class Trainer {
         "{}: {} train, {} validation, {} test sequences, {:.0f} tokens on average",
         request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
         static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
-    say(fmt::format("{}: {} blocks, width {}, state {}, {} heads, {} parameters; {} threads",
-                    m.layer, m.depth, m.width, m.state, m.heads, parameter_count(), threads_));
+    say(
+        fmt::format("{}: {} blocks, width {}, state {}, {} heads, {} parameters; {} kernels, {} "
+                    "threads",
+                    m.layer, m.depth, m.width, m.state, m.heads, parameter_count(),
+                    model_->uses_fused() ? "fused" : "reference", threads_));
     say(fmt::format("run folder: {}", request_.out.string()));
   }
 

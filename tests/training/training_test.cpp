@@ -215,12 +215,12 @@ TEST(Checkpoint, DamageIsAClearError) {
   const std::string bytes = read_file(weights);
   auto evaluate_error = [&] {
     return message_of<std::runtime_error>(
-        [&] { evaluate_run(folder / "a", Which::best, "test", "", 1); });
+        [&] { evaluate_run(folder / "a", Which::best, "test", "", {}); });
   };
   write_file_atomically(weights, bytes.substr(0, bytes.size() / 2));
   EXPECT_NE(evaluate_error().find("weights.safetensors"), std::string::npos);
   write_file_atomically(weights, bytes);
-  EXPECT_NO_THROW(evaluate_run(folder / "a", Which::best, "test", "", 1));
+  EXPECT_NO_THROW(evaluate_run(folder / "a", Which::best, "test", "", {}));
   const auto state = folder / "a/best/state.json";
   const std::string text = read_file(state);
   write_file_atomically(state, text.substr(0, 20));

@@ -1,0 +1,592 @@
+#include <algorithm>
+#include <cstring>
+
+#include "rotrnn/kernels/block_common.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace rotrnn::kernels {
+namespace {
+
+/// Gradients of one unit. Weights in float, one product a tile; sums over tokens in double.
+struct UnitSums {
+  float *W, *V[2], *glu;
+  bool wrote_output = false, wrote_input = false;  // the first product overwrites
+  double *glu_bias, *skip, *e, *norm_sum, *norm_product, *b, *lambda, *kappa;
+};
+
+class Backward : public BlockCall {
+ public:
+  Backward(const BlockConfig& config, const Sequences& sequences, const BlockParameters& parameters,
+           const BlockInput& input, BlockSaved& saved, const OutputGradient& gradient,
+           const BlockGradients& gradients, Arena& scratch);
+  void run();
+
+ private:
+  // The gradient of x + o of a tile, through a pending and a postnorm.
+  View output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums);
+  void postnorm_sums();
+
+  void states(const Tile& t, const View& u, ThreadBuffers& b, View* z);
+  void recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b);
+  void branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                       ThreadBuffers& b, UnitSums& sums);
+  void state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz);
+  void adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction, float* carry,
+                    UnitSums& sums);
+  void start_gradient(const Tile& t, const View& g, Direction direction, const float* carry,
+                      UnitSums& sums);
+  void begin_carry(const Tile& t, Direction direction, float* carry) const;
+  void input_backward(const Tile& t, const View& u, const View& g, const View& dout, const View& dy,
+                      ThreadBuffers& b, UnitSums& sums);
+
+  void whole_sequences();
+  void output_pass();
+  void input_pass();
+  void local_adjoints(const Segment& segment);
+
+  void empty_sequences();
+  void sum_weights();
+  void sum_vectors();
+  void finish_norm();
+  double total(double* UnitSums::*member, size_t i) const;
+  float* carry_of(const ThreadBuffers& b) {
+    return carries_.data() + static_cast<size_t>(&b - buffers.data()) * S2;
+  }
+  double* clock_times(ThreadBuffers& b) { return times == nullptr ? nullptr : b.times; }
+
+  const OutputGradient& gradient_;
+  BlockGradients gradients_;
+  std::vector<UnitSums> sums_;
+  std::vector<float> carries_;   // [threads, 2S]
+  View dz_[2] = {};              // [n], two passes only
+  std::vector<float> local_[2];  // as in forward, for the adjoints
+  std::vector<float> carry_[2];
+  std::vector<float> post_q_, post_s_;  // postnorm: gradient = a⊙dout + q⊙raw + s
+};
+
+Backward::Backward(const BlockConfig& config, const Sequences& sequences,
+                   const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
+                   const OutputGradient& gradient, const BlockGradients& gradients, Arena& scratch)
+    : BlockCall(config, sequences, parameters, input, saved, scratch, true),
+      gradient_(gradient),
+      gradients_(gradients) {
+  const auto zeros = [&](size_t count) {
+    double* p = scratch.take<double>(count);
+    std::fill_n(p, count, 0.0);
+    return p;
+  };
+  sums_.resize(plan.units.size());
+  for (UnitSums& s : sums_) {
+    s.W = scratch.take<float>(S2 * D);
+    for (size_t d = 0; d < directions(); ++d) s.V[d] = scratch.take<float>(D * S2);
+    s.glu = scratch.take<float>(G * D);
+    s.glu_bias = zeros(G);
+    s.skip = zeros(D);
+    s.e = zeros(D);
+    s.norm_sum = zeros(D);
+    s.norm_product = zeros(D);
+    s.b = zeros(S2);
+    s.lambda = zeros(S2);
+    s.kappa = zeros(S2);
+  }
+  carries_.resize(static_cast<size_t>(threads) * S2);
+  if (two_pass()) {
+    for (size_t d = 0; d < directions(); ++d) {
+      dz_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
+    }
+  }
+  const size_t stride = parameters.system.lambda_stride;
+  if (stride != 0 && gradients_.lambda_re == nullptr)
+    gradients_.lambda_re = scratch.take<float>(n * stride);
+  if (stride != 0 && gradients_.lambda_im == nullptr)
+    gradients_.lambda_im = scratch.take<float>(n * stride);
+}
+
+/// Adds the column sums of a tile and clears them.
+void flush(float* tile, double* sum, size_t n) {
+  for (size_t i = 0; i < n; ++i) sum[i] += static_cast<double>(tile[i]);
+  std::fill_n(tile, n, 0.0f);
+}
+
+View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) {
+  View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
+  if (gradient_.q != nullptr) {
+    simd.finish(g.data, g.ld, nullptr, gradient_.out + t.begin * D, D, gradient_.q, gradient_.s,
+                b.dout.data, b.dout.ld, t.rows, D);
+    g = b.dout;
+  }
+  if (config.prenorm || config.norm == Norm::none) return g;
+  const float* raw = saved.raw + t.begin * D;
+  if (batch_norm()) {
+    simd.finish(g.data, g.ld, saved.norm_a, raw, D, post_q_.data(), post_s_.data(), b.dout.data,
+                b.dout.ld, t.rows, D);
+    return b.dout;
+  }
+  if (g.data != b.dout.data) {
+    for (size_t r = 0; r < t.rows; ++r)
+      std::copy_n(g.data + r * g.ld, D, b.dout.data + r * b.dout.ld);
+  }
+  std::fill_n(b.sums, 2 * D, 0.0f);
+  simd.layer_norm_backward(b.dout.data, b.dout.ld, nullptr, 0, nullptr, raw, D, saved.norm_a,
+                           config.eps, nullptr, 0, b.dout.data, b.dout.ld, b.sums, b.sums + D,
+                           t.rows, D);
+  if (sums != nullptr) {
+    flush(b.sums, sums->norm_sum, D);
+    flush(b.sums + D, sums->norm_product, D);
+  }
+  return b.dout;
+}
+
+/// Postnorm batch norm: its sums over all tokens come before anything else.
+void Backward::postnorm_sums() {
+  post_q_.assign(D, 0.0f);
+  post_s_.assign(D, 0.0f);
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    StageClock clock(clock_times(b));
+    std::fill_n(b.sums, 2 * D, 0.0f);
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
+        View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
+        if (gradient_.q != nullptr) {
+          simd.finish(g.data, D, nullptr, gradient_.out + t.begin * D, D, gradient_.q, gradient_.s,
+                      b.dout.data, b.dout.ld, t.rows, D);
+          g = b.dout;
+        }
+        simd.batch_norm_backward(g.data, g.ld, nullptr, 0, nullptr, saved.raw + t.begin * D, D,
+                                 saved.norm_mean, saved.norm_rstd, saved.norm_a, nullptr, 0,
+                                 b.dy.data, b.dy.ld, b.sums, b.sums + D, t.rows, D);
+        flush(b.sums, sums_[unit].norm_sum, D);
+        flush(b.sums + D, sums_[unit].norm_product, D);
+      });
+    }
+    clock.mark(Stage::norm);
+  });
+}
+
+/// z of a tile, per direction: kept, or scanned again from its boundary.
+void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
+  if (saved.z[0] != nullptr) {
+    for (size_t d = 0; d < directions(); ++d) z[d] = at({saved.z[d], saved.stride}, t);
+    return;
+  }
+  drive(t, u, b.z[0]);
+  if (config.bidirectional) std::copy_n(b.z[0].data, t.rows * b.z[0].ld, b.z[1].data);
+  std::vector<float> state(S2);
+  for (size_t d = 0; d < directions(); ++d) {
+    const auto direction = Direction(d);
+    std::copy_n(state_before(t, direction), S2, state.data());
+    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data(),
+              {nullptr, 0});
+    z[d] = b.z[d];
+  }
+}
+
+void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
+  const System& system = parameters.system;
+  read_out(t, z, b.y);
+  simd.preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
+                   nullptr, 0, t.rows, D);
+  if (!glu()) return;
+  gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
+  const View q = full() ? b.gate : b.h;
+  float* s = full() ? b.gate.data + D : b.gate.data;
+  const View x = x_tile(t);
+  simd.gate(q.data, q.ld, full() ? parameters.glu_b1 : nullptr, q.data, s, b.gate.ld,
+            parameters.glu_b2, s, b.gate.ld, nullptr, x.data, x.ld, b.dy.data, b.dy.ld, t.rows, D,
+            nullptr);
+}
+
+/// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU and V.
+void Backward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                               ThreadBuffers& b, UnitSums& sums) {
+  StageClock clock(clock_times(b));
+  const bool kept = saved.y != nullptr;
+  if (!kept) recompute_output(t, u, z, b);
+  const View y = kept ? at({saved.y, D}, t) : b.y;
+  const View gate = kept ? at({saved.gate, G}, t) : b.gate;
+  float* bias_sum = b.sums;
+  float* skip_sum = b.sums + G;
+  float* e_sum = skip_sum + D;
+  std::fill_n(b.sums, G + 2 * D, 0.0f);
+  simd.gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld,
+                 t.rows, D);
+  const float* s = full() ? gate.data + D : gate.data;
+  if (glu()) {
+    const View q = full() ? gate : config.activation == Activation::half_glu1 ? b.h : y;
+    float* ds = full() ? b.dgate.data + D : b.dgate.data;
+    simd.gate_backward(dout.data, dout.ld, mask2(t), q.data, q.ld, s, gate.ld,
+                       full() ? b.dgate.data : nullptr, b.dgate.ld, ds, b.dgate.ld, bias_sum,
+                       full() ? bias_sum + D : bias_sum, t.rows, D);
+    clock.mark(Stage::activation);
+    gemm.outer(sums.glu, D, b.dgate.data, b.dgate.ld, b.h.data, b.h.ld, G, t.rows, D,
+               sums.wrote_output);
+    gemm.multiply(b.dy.data, b.dy.ld, b.dgate.data, b.dgate.ld, packed_back.glu, t.rows, G, D,
+                  false);
+    clock.mark(Stage::glu);
+  } else {
+    for (size_t r = 0; r < t.rows; ++r) {
+      std::copy_n(dout.data + r * dout.ld, D, b.dy.data + r * b.dy.ld);
+    }
+  }
+  simd.preactivate_backward(b.dy.data, b.dy.ld, b.d.data, b.d.ld, dout.data, dout.ld, mask2(t), s,
+                            gate.ld, config.activation == Activation::half_glu1,
+                            config.activation == Activation::half_glu2, u.data, u.ld, skip_sum,
+                            e_sum, t.rows, D);
+  flush(bias_sum, sums.glu_bias, G);
+  flush(skip_sum, sums.skip, D);
+  flush(e_sum, sums.e, D);
+  clock.mark(Stage::activation);
+  for (size_t d = 0; d < directions(); ++d) {
+    gemm.outer(sums.V[d], S2, b.dy.data, b.dy.ld, z[d].data, z[d].ld, D, t.rows, S2,
+               sums.wrote_output);
+  }
+  sums.wrote_output = true;
+  clock.mark(Stage::v);
+}
+
+void Backward::state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz) {
+  gemm.multiply(dz.data, dz.ld, dy.data, dy.ld, packed_back.V[direction], t.rows, D, S2, false);
+}
+
+/// The adjoint of a sequence begins with the gradient given on its final state.
+void Backward::begin_carry(const Tile& t, Direction direction, float* carry) const {
+  const float* final = direction == kForward ? gradient_.final : gradient_.final_reverse;
+  if (final == nullptr) {
+    std::fill_n(carry, S2, 0.0f);
+  } else {
+    std::copy_n(final + t.sequence * S2, S2, carry);
+  }
+}
+
+void Backward::adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction,
+                            float* carry, UnitSums& sums) {
+  if (ends(t, direction)) begin_carry(t, direction, carry);
+  ScanLambdaGradient to{sums.lambda, nullptr, nullptr, false};
+  const size_t stride = parameters.system.lambda_stride;
+  if (stride != 0) {
+    const size_t row = direction == kForward ? t.begin : t.begin + t.rows - 1;
+    // The reverse direction comes first and writes, the forward one adds.
+    to = {nullptr, gradients_.lambda_re + row * stride, gradients_.lambda_im + row * stride,
+          config.bidirectional && direction == kForward};
+  }
+  simd.scan_adjoint(scan_rows(g, t, direction), t.rows, S, scan_lambda(t, direction),
+                    scan_rows(z, t, direction), state_before(t, direction), carry, to);
+  if (starts(t, direction)) start_gradient(t, g, direction, carry, sums);
+}
+
+/// The gradient of z_0 (in carry) goes to the given state, or through kappa to kappa and v_1.
+void Backward::start_gradient(const Tile& t, const View& g, Direction direction, const float* carry,
+                              UnitSums& sums) {
+  const float* given = direction == kForward ? input.initial : input.initial_reverse;
+  float* to = direction == kForward ? gradients_.initial : gradients_.initial_reverse;
+  if (to != nullptr) std::copy_n(carry, S2, to + t.sequence * S2);
+  const System& system = parameters.system;
+  if (given != nullptr || system.kappa_re == nullptr) return;
+  const float* v = saved.first_v[direction] + t.sequence * S2;
+  float* first = scan_rows(g, t, direction).first;
+  for (size_t i = 0; i < S; ++i) {
+    const float re = carry[i], im = carry[S + i];
+    sums.kappa[i] += static_cast<double>(re * v[i] + im * v[S + i]);
+    sums.kappa[S + i] += static_cast<double>(im * v[i] - re * v[S + i]);
+    first[i] += system.kappa_re[i] * re + system.kappa_im[i] * im;
+    first[S + i] += system.kappa_re[i] * im - system.kappa_im[i] * re;
+  }
+}
+
+/// From the gradient of v to those of W and x.
+void Backward::input_backward(const Tile& t, const View& u, const View& g, const View& dout,
+                              const View& dy, ThreadBuffers& b, UnitSums& sums) {
+  StageClock clock(clock_times(b));
+  gemm.outer(sums.W, D, g.data, g.ld, u.data, u.ld, S2, t.rows, D, sums.wrote_input);
+  sums.wrote_input = true;
+  if (gradients_.b != nullptr) simd.column_sum(g.data, g.ld, t.rows, S2, sums.b);
+  const View du = b.h;
+  gemm.multiply(du.data, du.ld, g.data, g.ld, packed_back.W, t.rows, S2, D, false);
+  clock.mark(Stage::w);
+  const float* x = x_tile(t).data;
+  float* dx = gradients_.x + t.begin * D;
+  std::fill_n(b.sums, 2 * D, 0.0f);
+  if (normed_branch() && !batch_norm()) {
+    simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D,
+                             saved.norm_a, config.eps, dout.data, dout.ld, dx, D, b.sums,
+                             b.sums + D, t.rows, D);
+  } else {
+    const float* mean = normed_branch() ? saved.norm_mean : nullptr;
+    simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, mean,
+                             saved.norm_rstd, saved.norm_a, dout.data, dout.ld, dx, D, b.sums,
+                             b.sums + D, t.rows, D);
+  }
+  if (normed_branch()) {
+    flush(b.sums, sums.norm_sum, D);
+    flush(b.sums + D, sums.norm_product, D);
+  }
+  clock.mark(Stage::norm);
+}
+
+void Backward::whole_sequences() {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, true, [&](const Tile& t) {
+        StageClock clock(clock_times(b));
+        const View u = branch_input(t, b);
+        const View dout = output_gradient(t, b, &sums);
+        clock.mark(Stage::norm);
+        View z[2];
+        states(t, u, b, z);
+        clock.mark(Stage::scan);
+        branch_backward(t, u, dout, z, b, sums);
+        clock = StageClock(clock_times(b));
+        state_gradient(t, b.dy, kForward, b.dz);
+        clock.mark(Stage::v);
+        adjoint_tile(t, b.dz, z[0], kForward, carry_of(b), sums);
+        clock.mark(Stage::scan);
+        input_backward(t, u, b.dz, dout, b.dy, b, sums);
+      });
+    }
+  });
+}
+
+/// The first of two passes: to the gradients of the states (kept in dz_) and dy (kept in dx). The
+/// adjoint of the reverse direction runs along time, so it is done here when nothing is cut.
+void Backward::output_pass() {
+  if (plan.chunked) {
+    for (size_t d = 0; d < directions(); ++d) {
+      local_[d].assign(plan.segments * S2, 0.0f);
+      carry_[d].assign(plan.segments * S2, 0.0f);
+    }
+  }
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
+        StageClock clock(clock_times(b));
+        const View u = branch_input(t, b);
+        const View dout = output_gradient(t, b, &sums);
+        clock.mark(Stage::norm);
+        View z[2];
+        states(t, u, b, z);
+        clock.mark(Stage::scan);
+        branch_backward(t, u, dout, z, b, sums);
+        clock = StageClock(clock_times(b));
+        for (size_t d = 0; d < directions(); ++d) {
+          state_gradient(t, b.dy, Direction(d), at(dz_[d], t));
+        }
+        clock.mark(Stage::v);
+        for (size_t r = 0; r < t.rows; ++r) {
+          std::copy_n(b.dy.data + r * b.dy.ld, D, gradients_.x + (t.begin + r) * D);
+        }
+        if (config.bidirectional && !plan.chunked) {
+          adjoint_tile(t, at(dz_[1], t), z[1], kReverse, carry_of(b), sums);
+        }
+        clock.mark(Stage::scan);
+      });
+      if (plan.chunked) local_adjoints(segment);
+    }
+  });
+  if (!plan.chunked) return;
+  for (size_t i = 0; i < sequences.count; ++i) {
+    for (size_t d = 0; d < directions(); ++d) {
+      join_segments(i, Direction(d), true, local_[d].data(), carry_[d].data());
+    }
+  }
+}
+
+void Backward::local_adjoints(const Segment& segment) {
+  for (size_t d = 0; d < directions(); ++d) {
+    const auto direction = Direction(d);
+    float* local = local_[d].data() + segment.id * S2;
+    for_tiles(segment, direction == kForward, [&](const Tile& t) {
+      if (ends(t, direction)) begin_carry(t, direction, local);
+      simd.scan_adjoint_end(scan_rows(at(dz_[d], t), t, direction), t.rows, S,
+                            scan_lambda(t, direction), local);
+    });
+  }
+}
+
+/// The second pass, against time: the adjoints that wait, then W and the norm.
+void Backward::input_pass() {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    float* carry = carry_of(b);
+    for (const Segment& segment : plan.units[unit]) {
+      if (plan.chunked && config.bidirectional) {
+        std::copy_n(carry_[1].data() + segment.id * S2, S2, carry);
+        for_tiles(segment, false, [&](const Tile& t) {
+          View z[2];
+          states(t, saved.z[0] != nullptr ? View{} : branch_input(t, b), b, z);
+          adjoint_tile(t, at(dz_[1], t), z[1], kReverse, carry, sums);
+        });
+      }
+      if (plan.chunked) std::copy_n(carry_[0].data() + segment.id * S2, S2, carry);
+      for_tiles(segment, true, [&](const Tile& t) {
+        StageClock clock(clock_times(b));
+        const View u = branch_input(t, b);
+        const View dout = output_gradient(t, b, nullptr);
+        clock.mark(Stage::norm);
+        View z[2];
+        states(t, u, b, z);
+        const View g = at(dz_[0], t);
+        adjoint_tile(t, g, z[0], kForward, carry, sums);
+        if (config.bidirectional) {
+          const View other = at(dz_[1], t);
+          simd.axpy(g.data, other.data, 1.0f, t.rows * g.ld);
+        }
+        clock.mark(Stage::scan);
+        for (size_t r = 0; r < t.rows; ++r) {
+          std::copy_n(gradients_.x + (t.begin + r) * D, D, b.dy.data + r * b.dy.ld);
+        }
+        input_backward(t, u, g, dout, b.dy, b, sums);
+      });
+    }
+  });
+}
+
+/// Without tokens the final state is the initial one, and so are their gradients.
+void Backward::empty_sequences() {
+  const float* final[2] = {gradient_.final, gradient_.final_reverse};
+  float* initial[2] = {gradients_.initial, gradients_.initial_reverse};
+  for (size_t i = 0; i < sequences.count; ++i) {
+    if (sequences.begin(i) != sequences.end(i)) continue;
+    for (size_t d = 0; d < directions(); ++d) {
+      if (initial[d] == nullptr) continue;
+      std::fill_n(initial[d] + i * S2, S2, 0.0f);
+      if (final[d] != nullptr) std::copy_n(final[d] + i * S2, S2, initial[d] + i * S2);
+    }
+  }
+}
+
+/// Weight gradients: units in order, threads over elements.
+void Backward::sum_weights() {
+  struct Sum {
+    float* to;
+    size_t offset, count;
+    int kind;  // 0: W, 1: V, 2: V_reverse, 3: glu
+  };
+  const bool f = full();
+  const Sum all[] = {{gradients_.W, 0, S2 * D, 0},
+                     {gradients_.V, 0, D * S2, 1},
+                     {config.bidirectional ? gradients_.V_reverse : nullptr, 0, D * S2, 2},
+                     {f ? gradients_.glu_w1 : nullptr, 0, D * D, 3},
+                     {glu() ? gradients_.glu_w2 : nullptr, f ? D * D : 0, D * D, 3}};
+  parallel_for(threads, [&](int thread) {
+    for (const Sum& sum : all) {
+      if (sum.to == nullptr) continue;
+      const auto index = static_cast<size_t>(thread), many = static_cast<size_t>(threads);
+      const size_t begin = sum.count * index / many, end = sum.count * (index + 1) / many;
+      bool first = true;
+      for (const UnitSums& unit : sums_) {
+        if (!unit.wrote_input) continue;
+        const float* sources[] = {unit.W, unit.V[0], unit.V[1], unit.glu};
+        const float* from = sources[sum.kind] + sum.offset;
+        if (first) {
+          std::copy(from + begin, from + end, sum.to + begin);
+        } else {
+          simd.axpy(sum.to + begin, from + begin, 1.0f, end - begin);
+        }
+        first = false;
+      }
+      if (first) std::fill(sum.to + begin, sum.to + end, 0.0f);
+    }
+  });
+}
+
+double Backward::total(double* UnitSums::*member, size_t i) const {
+  double sum = 0;
+  for (const UnitSums& unit : sums_) sum += (unit.*member)[i];
+  return sum;
+}
+
+void Backward::sum_vectors() {
+  const auto store = [&](float* to, double* UnitSums::*member, size_t offset, size_t count) {
+    if (to == nullptr) return;
+    for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(total(member, offset + i));
+  };
+  store(gradients_.D, &UnitSums::skip, 0, D);
+  store(gradients_.e, &UnitSums::e, 0, D);
+  store(gradients_.b, &UnitSums::b, 0, S2);
+  store(gradients_.kappa_re, &UnitSums::kappa, 0, S);
+  store(gradients_.kappa_im, &UnitSums::kappa, S, S);
+  if (parameters.system.lambda_stride == 0) {
+    store(gradients_.lambda_re, &UnitSums::lambda, 0, S);
+    store(gradients_.lambda_im, &UnitSums::lambda, S, S);
+  }
+  if (full()) store(gradients_.glu_b1, &UnitSums::glu_bias, 0, D);
+  if (glu()) store(gradients_.glu_b2, &UnitSums::glu_bias, full() ? D : 0, D);
+  store(gradients_.norm_bias, &UnitSums::norm_sum, 0, D);
+  store(gradients_.norm_weight, &UnitSums::norm_product, 0, D);
+}
+
+/// Batch norm over the batch: dx_norm = a(du - Σdu/n - x̂·Σ(du⊙x̂)/n), whose last two terms are
+/// q⊙x + s with the sums of all processes.
+struct Pending {
+  std::vector<float> q, s;
+};
+
+Pending pending_terms(const std::vector<double>& sums, const BlockSaved& saved, size_t D) {
+  Pending p{std::vector<float>(D), std::vector<float>(D)};
+  for (size_t i = 0; i < D; ++i) {
+    const double scale = saved.count > 0 ? saved.norm_a[i] / saved.count : 0.0;
+    const double rstd = saved.norm_rstd[i], mean = saved.mean[i];
+    p.q[i] = static_cast<float>(-scale * rstd * sums[D + i]);
+    p.s[i] = static_cast<float>(-scale * sums[i] + scale * rstd * mean * sums[D + i]);
+  }
+  return p;
+}
+
+void Backward::finish_norm() {
+  std::vector<double> sums(2 * D);
+  for (size_t i = 0; i < D; ++i) {
+    sums[i] = total(&UnitSums::norm_sum, i);
+    sums[D + i] = total(&UnitSums::norm_product, i);
+  }
+  if (config.reduce) config.reduce(sums.data(), sums.size());
+  const Pending pending = pending_terms(sums, saved, D);
+  if (!config.prenorm) {
+    post_q_ = pending.q;
+    post_s_ = pending.s;
+    return;
+  }
+  if (gradients_.pending != nullptr) {
+    std::copy_n(pending.q.data(), D, gradients_.pending);
+    std::copy_n(pending.s.data(), D, gradients_.pending + D);
+    return;
+  }
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    StageClock clock(clock_times(b));
+    for (const Segment& s : plan.units[unit]) {
+      float* dx = gradients_.x + s.begin * D;
+      simd.finish(dx, D, nullptr, input.x + s.begin * D, D, pending.q.data(), pending.s.data(), dx,
+                  D, s.end - s.begin, D);
+    }
+    clock.mark(Stage::norm);
+  });
+}
+
+void Backward::run() {
+  const bool post_batch = !config.prenorm && batch_norm();
+  if (gradients_.pending != nullptr) std::fill_n(gradients_.pending, 2 * D, 0.0f);
+  if (post_batch) postnorm_sums();
+  if (post_batch && trains_norm()) finish_norm();
+  if (two_pass()) {
+    output_pass();
+    input_pass();
+  } else {
+    whole_sequences();
+  }
+  empty_sequences();
+  sum_weights();
+  sum_vectors();
+  if (config.prenorm && trains_norm()) finish_norm();
+}
+
+}  // namespace
+
+void block_backward(const BlockConfig& config, const Sequences& sequences,
+                    const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
+                    const OutputGradient& gradient, const BlockGradients& gradients,
+                    Arena& scratch) {
+  Backward(config, sequences, parameters, input, saved, gradient, gradients, scratch).run();
+}
+
+}  // namespace rotrnn::kernels

@@ -1,0 +1,279 @@
+#include "rotrnn/kernels/rotrnn_map.h"
+
+#include <cmath>
+#include <vector>
+
+#include "rotrnn/kernels/expm.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace rotrnn::kernels {
+namespace {
+
+/// The scalars of one head and their derivatives.
+struct Head {
+  double gamma, dgamma;   // γ, ∂γ/∂gamma_log
+  double square;          // ‖B‖²
+  double gain;            // ξ, α or 1
+  double gain_by_log;     // ∂gain/∂gamma_log
+  double gain_by_square;  // ∂gain/∂‖B‖²
+  double radius;          // |λ|
+  double rest;            // 1 - |λ|²
+};
+
+template <class T>
+Head make_head(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h) {
+  Head r{};
+  const double rate = std::exp(static_cast<double>(p.gamma_log[h]));
+  r.gamma = std::exp(-rate);
+  r.dgamma = -r.gamma * rate;
+  const double rest = -std::expm1(-2 * rate);  // 1 - γ² without cancellation
+  const size_t count = s.head() * s.D;
+  for (size_t i = 0; i < count; ++i) {
+    const double b = static_cast<double>(p.B[h * count + i]);
+    r.square += b * b;
+  }
+  r.gain = 1;
+  r.radius = r.gamma;
+  r.rest = rest;
+  if (s.normalisation == Normalisation::xi) {
+    r.gain = std::sqrt(s.c * rest / r.square);
+    r.gain_by_log = r.gain * -r.gamma * r.dgamma / rest;
+    r.gain_by_square = -0.5 * r.gain / r.square;
+  } else if (s.normalisation == Normalisation::alpha) {
+    r.gain = 1 / std::sqrt(s.c * r.gamma * r.gamma + r.square);
+    const double cube = r.gain * r.gain * r.gain;
+    r.gain_by_log = -cube * s.c * r.gamma * r.dgamma;
+    r.gain_by_square = -0.5 * cube;
+    r.radius = r.gain * r.gamma;
+    r.rest = 1 - r.radius * r.radius;
+  }
+  return r;
+}
+
+/// κ = w·e^{-iθ}, w = ((1-r²)^{-½} - 1)/r, written so that small r keeps its digits.
+double kappa_size(const Head& head) {
+  const double q = std::sqrt(head.rest);
+  return head.radius / (q + q * q);
+}
+
+double kappa_slope(const Head& head) {  // ∂w/∂r
+  const double q = std::sqrt(head.rest), r = head.radius, sum = q + q * q;
+  return 1 / sum + r * r * (1 + 2 * q) / (q * sum * sum);
+}
+
+/// Where coordinate i of head h is among the 2S rows of W (columns of V).
+size_t plane_index(const RotrnnMapSizes& s, size_t h, size_t i) {
+  return (i % 2) * s.S() + h * s.pairs() + i / 2;
+}
+
+template <class T>
+double angle(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h, size_t j) {
+  return j < s.angles() ? static_cast<double>(p.theta[h * s.angles() + j]) : 0.0;
+}
+
+template <class T>
+std::vector<double> skew(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h) {
+  const size_t d = s.head();
+  const T* M = p.M + h * d * d;
+  std::vector<double> A(d * d);
+  for (size_t i = 0; i < d; ++i) {
+    for (size_t j = 0; j < d; ++j) {
+      A[i * d + j] = static_cast<double>(M[i * d + j]) - static_cast<double>(M[j * d + i]);
+    }
+  }
+  return A;
+}
+
+template <class T>
+void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, const Head& head,
+                  size_t h, const RotrnnSystem<T>& out) {
+  for (size_t j = 0; j < s.pairs(); ++j) {
+    const double theta = angle(s, p, h, j);
+    const size_t i = h * s.pairs() + j;
+    out.lambda_re[i] = static_cast<T>(head.radius * std::cos(theta));
+    out.lambda_im[i] = static_cast<T>(head.radius * std::sin(theta));
+    if (!s.stationary) continue;
+    out.kappa_re[i] = static_cast<T>(kappa_size(head) * std::cos(theta));
+    out.kappa_im[i] = static_cast<T>(-kappa_size(head) * std::sin(theta));
+  }
+}
+
+/// W of one head: gain·PᵀB, its rows sorted into planes.
+template <class T>
+void write_w(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double gain,
+             const double* P, size_t h, T* W) {
+  const size_t d = s.head(), D = s.D;
+  const T* B = p.B + h * d * D;
+  std::vector<double> row(D);
+  for (size_t i = 0; i < d; ++i) {
+    row.assign(D, 0.0);
+    for (size_t k = 0; k < d; ++k) {
+      const double x = gain * P[k * d + i];
+      for (size_t c = 0; c < D; ++c) row[c] += x * static_cast<double>(B[k * D + c]);
+    }
+    T* to = W + plane_index(s, h, i) * D;
+    for (size_t c = 0; c < D; ++c) to[c] = static_cast<T>(row[c]);
+  }
+  if (d % 2 == 0) return;
+  T* zero = W + plane_index(s, h, d) * D;
+  for (size_t c = 0; c < D; ++c) zero[c] = T(0);
+}
+
+/// V of one head: C_h·P, its columns sorted into planes.
+template <class T>
+void write_v(const RotrnnMapSizes& s, const T* C, const double* P, size_t h, T* V) {
+  const size_t d = s.head(), S2 = 2 * s.S();
+  std::vector<double> row(d);
+  for (size_t r = 0; r < s.D; ++r) {
+    row.assign(d, 0.0);
+    for (size_t k = 0; k < d; ++k) {
+      const double x = static_cast<double>(C[r * s.N + h * d + k]);
+      for (size_t i = 0; i < d; ++i) row[i] += x * P[k * d + i];
+    }
+    for (size_t i = 0; i < d; ++i) V[r * S2 + plane_index(s, h, i)] = static_cast<T>(row[i]);
+    if (d % 2 == 1) V[r * S2 + plane_index(s, h, d)] = T(0);
+  }
+}
+
+/// Gradients of λ and κ: to θ, and (returned) to |λ|.
+template <class T>
+double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
+                       const Head& head, size_t h, const RotrnnSystem<const T>& d,
+                       const RotrnnParameters<T>& out) {
+  double radius = 0;
+  for (size_t j = 0; j < s.pairs(); ++j) {
+    const size_t i = h * s.pairs() + j;
+    const double c = std::cos(angle(s, p, h, j)), sn = std::sin(angle(s, p, h, j));
+    double theta = 0;
+    if (d.lambda_re != nullptr) {
+      const double re = static_cast<double>(d.lambda_re[i]),
+                   im = static_cast<double>(d.lambda_im[i]);
+      radius += re * c + im * sn;
+      theta += head.radius * (im * c - re * sn);
+    }
+    if (s.stationary && d.kappa_re != nullptr) {
+      const double re = static_cast<double>(d.kappa_re[i]), im = static_cast<double>(d.kappa_im[i]);
+      radius += kappa_slope(head) * (re * c - im * sn);
+      theta += kappa_size(head) * (-re * sn - im * c);
+    }
+    if (j < s.angles()) out.theta[h * s.angles() + j] = static_cast<T>(theta);
+  }
+  return radius;
+}
+
+/// Gradient of W: to B (as P·gain·dW, the norm of B comes later) and P; returns that of the gain.
+template <class T>
+double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double gain,
+                  const double* P, size_t h, const T* dW, std::vector<double>& dB, double* dP) {
+  const size_t d = s.head(), D = s.D;
+  const T* B = p.B + h * d * D;
+  double dgain = 0;
+  for (size_t i = 0; i < d; ++i) {
+    const T* g = dW + plane_index(s, h, i) * D;
+    for (size_t k = 0; k < d; ++k) {
+      double dot = 0;
+      const double x = gain * P[k * d + i];
+      for (size_t c = 0; c < D; ++c) {
+        dot += static_cast<double>(B[k * D + c]) * static_cast<double>(g[c]);
+        dB[k * D + c] += x * static_cast<double>(g[c]);
+      }
+      dP[k * d + i] += gain * dot;
+      dgain += P[k * d + i] * dot;
+    }
+  }
+  return dgain;
+}
+
+template <class T>
+void v_backward(const RotrnnMapSizes& s, const T* C, const double* P, size_t h, const T* dV, T* dC,
+                double* dP) {
+  const size_t d = s.head(), S2 = 2 * s.S();
+  std::vector<double> g(d);
+  for (size_t r = 0; r < s.D; ++r) {
+    for (size_t i = 0; i < d; ++i) g[i] = static_cast<double>(dV[r * S2 + plane_index(s, h, i)]);
+    for (size_t k = 0; k < d; ++k) {
+      const double x = static_cast<double>(C[r * s.N + h * d + k]);
+      double sum = 0;
+      for (size_t i = 0; i < d; ++i) {
+        sum += g[i] * P[k * d + i];
+        dP[k * d + i] += x * g[i];
+      }
+      dC[r * s.N + h * d + k] = static_cast<T>(sum);
+    }
+  }
+}
+
+template <class T>
+void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, const double* P,
+                   size_t h, const RotrnnSystem<const T>& d, const RotrnnParameters<T>& out) {
+  const size_t dh = s.head(), count = dh * s.D;
+  const Head head = make_head(s, p, h);
+  const double dradius = lambda_backward(s, p, head, h, d, out);
+  std::vector<double> dB(count, 0.0), dP(dh * dh, 0.0), dA(dh * dh);
+  double dgain = w_backward(s, p, head.gain, P, h, d.W, dB, dP.data());
+  v_backward(s, p.C, P, h, d.V, out.C, dP.data());
+  if (s.bidirectional) v_backward(s, p.C_reverse, P, h, d.V_reverse, out.C_reverse, dP.data());
+  double dlog = 0;
+  if (s.normalisation == Normalisation::alpha) {  // |λ| = αγ
+    dgain += dradius * head.gamma;
+    dlog += dradius * head.gain * head.dgamma;
+  } else {
+    dlog += dradius * head.dgamma;
+  }
+  dlog += dgain * head.gain_by_log;
+  out.gamma_log[h] = static_cast<T>(dlog);
+  const double pull = 2 * dgain * head.gain_by_square;
+  for (size_t i = 0; i < count; ++i) {
+    out.B[h * count + i] = static_cast<T>(dB[i] + pull * static_cast<double>(p.B[h * count + i]));
+  }
+  expm_skew_backward(skew(s, p, h).data(), dP.data(), dA.data(), dh);
+  for (size_t i = 0; i < dh * dh; ++i) {
+    out.M[h * dh * dh + i] = static_cast<T>(dA[i] - dA[i % dh * dh + i / dh]);
+  }
+}
+
+}  // namespace
+
+template <class T>
+void rotrnn_map_forward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
+                        const RotrnnSystem<T>& out, double* P) {
+  const size_t d = s.head();
+  parallel_for(s.threads, [&](int t) {
+    for (size_t h = static_cast<size_t>(t); h < s.H; h += static_cast<size_t>(s.threads)) {
+      const Head head = make_head(s, p, h);
+      double* rotation = P + h * d * d;
+      expm_skew(skew(s, p, h).data(), rotation, d);
+      write_lambda(s, p, head, h, out);
+      write_w(s, p, head.gain, rotation, h, out.W);
+      write_v(s, p.C, rotation, h, out.V);
+      if (s.bidirectional) write_v(s, p.C_reverse, rotation, h, out.V_reverse);
+    }
+  });
+}
+
+template <class T>
+void rotrnn_map_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
+                         const double* P, const RotrnnSystem<const T>& d,
+                         const RotrnnParameters<T>& out) {
+  parallel_for(s.threads, [&](int t) {
+    for (size_t h = static_cast<size_t>(t); h < s.H; h += static_cast<size_t>(s.threads)) {
+      head_backward(s, p, P + h * s.head() * s.head(), h, d, out);
+    }
+  });
+}
+
+template void rotrnn_map_forward<float>(const RotrnnMapSizes&, const RotrnnParameters<const float>&,
+                                        const RotrnnSystem<float>&, double*);
+template void rotrnn_map_forward<double>(const RotrnnMapSizes&,
+                                         const RotrnnParameters<const double>&,
+                                         const RotrnnSystem<double>&, double*);
+template void rotrnn_map_backward<float>(const RotrnnMapSizes&,
+                                         const RotrnnParameters<const float>&, const double*,
+                                         const RotrnnSystem<const float>&,
+                                         const RotrnnParameters<float>&);
+template void rotrnn_map_backward<double>(const RotrnnMapSizes&,
+                                          const RotrnnParameters<const double>&, const double*,
+                                          const RotrnnSystem<const double>&,
+                                          const RotrnnParameters<double>&);
+
+}  // namespace rotrnn::kernels

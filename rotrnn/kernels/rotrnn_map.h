@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+
+/// RotRNN's parameter map, fused (DESIGN section 3): parameters to the diagonal system, per head
+///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
+///   W = rows of ξPᵀB (even rows: re plane, odd: im plane),  V = columns of C P likewise
+///   xi: ξ = sqrt(c(1-γ²)/‖B‖²);  alpha: α = 1/sqrt(cγ² + ‖B‖²) takes ξ's place and scales λ;
+///   none: ξ = 1.
+/// Odd dh: one more state with θ = 0, whose im row in W and im column in V are zero.
+/// stationary: κ = ((1-|λ|²)^{-½} - 1)/λ.
+/// All in double inside; T (float or double) is the type of parameters, system and gradients.
+namespace rotrnn::kernels {
+
+enum class Normalisation { xi, alpha, none };
+
+struct RotrnnMapSizes {
+  size_t D = 0, N = 0, H = 0;
+  bool bidirectional = false, stationary = false;
+  Normalisation normalisation = Normalisation::xi;
+  double c = 1;
+  int threads = 1;
+
+  size_t head() const { return N / H; }
+  size_t pairs() const { return (head() + 1) / 2; }  // complex states of a head
+  size_t angles() const { return head() / 2; }
+  size_t S() const { return H * pairs(); }
+};
+
+/// theta [H, dh/2], gamma_log [H], M [H, dh, dh], B [H, dh, D], C [D, N], C_reverse [D, N].
+template <class T>
+struct RotrnnParameters {
+  T *theta = nullptr, *gamma_log = nullptr, *M = nullptr, *B = nullptr, *C = nullptr,
+    *C_reverse = nullptr;
+};
+
+/// lambda [S] each, W [2S, D], V [D, 2S], V_reverse [D, 2S], kappa [S] each (stationary only).
+template <class T>
+struct RotrnnSystem {
+  T *lambda_re = nullptr, *lambda_im = nullptr, *W = nullptr, *V = nullptr, *V_reverse = nullptr,
+    *kappa_re = nullptr, *kappa_im = nullptr;
+};
+
+/// P [H, dh, dh] is for backward.
+template <class T>
+void rotrnn_map_forward(const RotrnnMapSizes& sizes, const RotrnnParameters<const T>& parameters,
+                        const RotrnnSystem<T>& system, double* P);
+
+/// Gradients of the parameters, each overwritten, given those of the system (those of λ and κ may
+/// be null: zero).
+template <class T>
+void rotrnn_map_backward(const RotrnnMapSizes& sizes, const RotrnnParameters<const T>& parameters,
+                         const double* P, const RotrnnSystem<const T>& dsystem,
+                         const RotrnnParameters<T>& dparameters);
+
+}  // namespace rotrnn::kernels

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// The SIMD kernels, as one table of functions per instruction set. Every kernel works on a tile:
+/// `rows` rows of `n` floats, a row `ld` floats after the last. Nothing here is checked and nothing
+/// is allocated; callers own the memory. Pointers documented as optional may be null.
+namespace rotrnn::kernels {
+
+/// Where a scan walks: the first row in scan order and the (signed) step to the next row.
+struct ScanRows {
+  float* first;
+  ptrdiff_t step;
+};
+
+/// λ of a scan: the first row in scan order and the signed step, 0 when λ is constant.
+struct ScanLambda {
+  const float* re;
+  const float* im;
+  ptrdiff_t step;
+};
+
+/// Where the gradient of λ goes. Constant λ: added to sum [2S] (double, per tile, so that long sums
+/// keep their digits). λ per token: written (or added, if add) to re and im, laid out like λ.
+struct ScanLambdaGradient {
+  double* sum;
+  float* re;
+  float* im;
+  bool add;
+};
+
+/// Column sums of a tile about its first row: Σ(x - shift), Σ(x - shift)². Float is enough for the
+/// rows of one tile; tiles are joined in double.
+struct TileStatistics {
+  float* shift;
+  float* sum;
+  float* square;
+};
+
+struct Table {
+  const char* name;
+
+  // Packed tile GEMM. A panel holds `panel_width` columns of B, all K rows of them, zero-padded.
+  size_t panel_width;
+  void (*pack)(float* packed, const float* b, size_t K, size_t N, size_t row_step, size_t col_step);
+  void (*multiply)(float* c, size_t ldc, const float* a, size_t lda, const float* packed, size_t M,
+                   size_t K, size_t N, bool add);
+  /// C[R, N] (+)= AᵀB with A [K, R], B [K, N], both row-major.
+  void (*outer)(float* c, size_t ldc, const float* a, size_t lda, const float* b, size_t ldb,
+                size_t R, size_t K, size_t N, bool add);
+
+  // Scan (scan.h has the equations). state [2S] goes in as z before the first row, out as the last.
+  // `keep`: where the states are also kept for backward (first null: nowhere).
+  void (*scan)(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state, ScanRows keep);
+  void (*scan_end)(ScanRows v, size_t rows, size_t S, ScanLambda lambda, float* state);
+  void (*scan_adjoint)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, ScanRows z,
+                       const float* z_before, float* carry, ScanLambdaGradient gradient);
+  void (*scan_adjoint_end)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, float* carry);
+
+  // Rows and columns.
+  void (*affine)(const float* x, size_t ldx, const float* a, const float* c, float* u, size_t ldu,
+                 size_t rows, size_t n);
+  void (*layer_norm)(const float* x, size_t ldx, const float* w, const float* b, float eps,
+                     float* u, size_t ldu, size_t rows, size_t n);
+  void (*add_rows)(float* x, size_t ldx, const float* row, size_t rows, size_t n);
+  void (*column_sum)(const float* x, size_t ldx, size_t rows, size_t n, double* sum);
+  void (*column_statistics)(const float* x, size_t ldx, size_t rows, size_t n, TileStatistics s);
+
+  // The branch after the system; formulas in activations.h.
+  void (*preactivate)(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                      const float* e, const float* mask, float* h, size_t ldh, float* keep,
+                      size_t ldk, size_t rows, size_t n);
+  void (*gate)(const float* q, size_t ldq, const float* q_bias, float* q_keep, const float* s,
+               size_t lds, const float* s_bias, float* s_keep, size_t ldk, const float* mask,
+               const float* x, size_t ldx, float* out, size_t ldo, size_t rows, size_t n,
+               const TileStatistics* statistics);
+  void (*residual)(const float* h, size_t ldh, const float* x, size_t ldx, float* out, size_t ldo,
+                   size_t rows, size_t n, const TileStatistics* statistics);
+  void (*gelu_pair)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
+                    size_t ldd, size_t rows, size_t n);
+  void (*gate_backward)(const float* dout, size_t ldo, const float* mask, const float* q,
+                        size_t ldq, const float* s, size_t lds, float* dq, size_t lddq, float* ds,
+                        size_t ldds, float* dq_sum, float* ds_sum, size_t rows, size_t n);
+  void (*preactivate_backward)(float* dh, size_t lddh, const float* d, size_t ldd,
+                               const float* dout, size_t ldo, const float* mask, const float* s,
+                               size_t lds, bool direct_h, bool direct_y, const float* u, size_t ldu,
+                               float* skip_sum, float* e_sum, size_t rows, size_t n);
+
+  // Backward of the norms: du += skip⊙dy, column sums, dx. See norm.h.
+  void (*batch_norm_backward)(float* du, size_t lddu, const float* dy, size_t lddy,
+                              const float* skip, const float* x, size_t ldx, const float* mean,
+                              const float* rstd, const float* scale, const float* dout, size_t ldo,
+                              float* dx, size_t lddx, float* sum, float* product, size_t rows,
+                              size_t n);
+  void (*layer_norm_backward)(float* du, size_t lddu, const float* dy, size_t lddy,
+                              const float* skip, const float* x, size_t ldx, const float* w,
+                              float eps, const float* dout, size_t ldo, float* dx, size_t lddx,
+                              float* sum, float* product, size_t rows, size_t n);
+  void (*finish)(const float* partial, size_t ldp, const float* scale, const float* x, size_t ldx,
+                 const float* q, const float* s, float* out, size_t ldo, size_t rows, size_t n);
+
+  /// Multiply-adds in registers alone, for the peak: returns the floating-point operations done.
+  double (*fma_loop)(size_t times);
+
+  // Vectors.
+  void (*axpy)(float* y, const float* x, float scale, size_t n);
+  void (*gelu)(const float* x, float* y, size_t n);
+  void (*gelu_backward)(const float* x, const float* dy, float* dx, size_t n);
+  void (*adamw)(float* w, const float* g, float* m, float* v, size_t n, float decay, float beta1,
+                float beta2, float step, float root_scale, float eps);
+};
+
+/// The table in use: the best that the CPU has, or the one named by ROTRNN_SIMD, or by set_target.
+const Table& table();
+
+/// Chooses a table by name ("avx512", "avx2", "baseline", "scalar"), "" for the best. Throws
+/// std::invalid_argument, naming those there are, when this build or CPU does not have it.
+void set_target(const std::string& name);
+
+/// Names of the tables that this build and CPU have, best first.
+std::vector<std::string> available_targets();
+
+}  // namespace rotrnn::kernels

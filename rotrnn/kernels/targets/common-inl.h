@@ -1,0 +1,115 @@
+// Included once by every targets/*.cpp, each compiled with the flags of its instruction set.
+// Highway's static dispatch: HWY_NAMESPACE differs per instruction set, so the functions below do
+// not meet at link time. For the same reason nothing inline from the standard library is used here:
+// a copy built for AVX-512 could be the one that the linker keeps.
+#pragma once
+
+#ifndef HWY_IS_DEBUG_BUILD
+#define HWY_IS_DEBUG_BUILD 0  // its assertions would need Highway's shared library
+#endif
+#include <hwy/highway.h>
+#include <type_traits>
+
+#include "rotrnn/kernels/simd.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rotrnn::kernels::HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Full = hn::ScalableTag<float>;   // all lanes
+using One = hn::CappedTag<float, 1>;   // the columns that do not fill a vector
+
+/// Calls f(tag, column) for whole vectors, then for single columns.
+template <class F>
+HWY_INLINE void for_columns(size_t n, const F& f) {
+  const Full full;
+  const size_t lanes = hn::Lanes(full);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(full, i);
+  const One one;
+  for (; i < n; ++i) f(one, i);
+}
+
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE void add_to(Tag tag, V v, float* p) {
+  hn::StoreU(hn::Add(hn::LoadU(tag, p), v), tag, p);
+}
+
+/// Whether rows `ld` apart from p can take streaming stores of whole vectors.
+inline bool streams(const float* p, size_t ld) {
+  const size_t bytes = hn::Lanes(Full()) * sizeof(float);
+  return reinterpret_cast<uintptr_t>(p) % bytes == 0 && ld * sizeof(float) % bytes == 0;
+}
+
+/// Stores past the caches: what is only read again in backward would push out the tile, and an
+/// ordinary store reads each line from memory first.
+template <bool kStream, class Tag, class V>
+HWY_INLINE void store_saved(Tag tag, V v, float* p) {
+  if constexpr (kStream && std::is_same_v<Tag, Full>) {
+    hn::Stream(v, tag, p);
+  } else {
+    hn::StoreU(v, tag, p);
+  }
+}
+
+/// 2^t: the nearest integer n comes from adding 1.5·2^23, which leaves it in the low bits, ready to
+/// be added to the exponent; 2^(t-n) from a polynomial of degree 6 (relative error 2e-9, then
+/// rounding). Clamped to normal numbers. No conversion, one FMA chain: 60% of the cost of
+/// Highway's Exp.
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V fast_exp2(Tag tag, V t) {
+  const hn::Rebind<int32_t, Tag> integer;
+  t = hn::Min(hn::Max(t, hn::Set(tag, -126.0f)), hn::Set(tag, 126.0f));
+  const V magic = hn::Set(tag, 12582912.0f);
+  const V shifted = hn::Add(t, magic);
+  const V r = hn::Sub(t, hn::Sub(shifted, magic));
+  V p = hn::Set(tag, 1.53533605e-4f);
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.33988750e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 9.61843692e-3f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 5.55033237e-2f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 2.40226477e-1f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 6.93147182e-1f));
+  p = hn::MulAdd(p, r, hn::Set(tag, 1.0f));
+  const auto power = hn::ShiftLeft<23>(hn::BitCast(integer, shifted));
+  return hn::BitCast(tag, hn::Add(hn::BitCast(integer, p), power));
+}
+
+/// σ of x, given -x·log2(e).
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V sigmoid_exp2(Tag tag, V t) {
+  const V one = hn::Set(tag, 1.0f);
+  return hn::Div(one, hn::Add(one, fast_exp2(tag, t)));
+}
+
+constexpr float kMinusLog2E = -1.44269504088896341f;
+
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V sigmoid(Tag tag, V x) {
+  return sigmoid_exp2(tag, hn::Mul(x, hn::Set(tag, kMinusLog2E)));
+}
+
+constexpr float kGeluScale = 1.5957691216057308f;  // 2·sqrt(2/π)
+constexpr float kGeluCubic = 0.044715f;
+
+/// tanh-GELU is y·σ(k(y + 0.044715·y³)): the σ, for value and derivative alike.
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V gelu_sigmoid(Tag tag, V y) {
+  const V square = hn::Mul(y, y);
+  constexpr float kScale = kMinusLog2E * kGeluScale;
+  const V inner = hn::MulAdd(square, hn::Set(tag, kScale * kGeluCubic), hn::Set(tag, kScale));
+  return sigmoid_exp2(tag, hn::Mul(y, inner));
+}
+
+/// d gelu / dy given σ: σ + y·σ(1-σ)·k(1 + 3·0.044715·y²).
+template <class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V gelu_slope(Tag tag, V y, V s) {
+  const V square = hn::Mul(y, y);
+  const V inner =
+      hn::MulAdd(square, hn::Set(tag, 3 * kGeluScale * kGeluCubic), hn::Set(tag, kGeluScale));
+  const V bell = hn::NegMulAdd(s, s, s);
+  return hn::MulAdd(hn::Mul(y, bell), inner, s);
+}
+
+}  // namespace rotrnn::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,201 @@
+// The scans. State stays in registers along time; kGroup vectors of states advance together, since
+// one step is two dependent FMAs (8 cycles) and four chains of re and im fill both FMA ports.
+#pragma once
+
+#include "rotrnn/kernels/targets/common-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rotrnn::kernels::HWY_NAMESPACE {
+
+constexpr size_t kGroup = 4;
+
+/// Calls f<G>(tag, column): groups of kGroup vectors, then single vectors, then single states.
+template <class F>
+HWY_INLINE void for_states(size_t S, const F& f) {
+  const Full full;
+  const size_t lanes = hn::Lanes(full);
+  size_t s = 0;
+  for (; s + kGroup * lanes <= S; s += kGroup * lanes) f.template operator()<kGroup>(full, s);
+  for (; s + lanes <= S; s += lanes) f.template operator()<1>(full, s);
+  const One one;
+  for (; s < S; ++s) f.template operator()<1>(one, s);
+}
+
+enum class Store { none, place, keep, stream };  // what a scan writes beside the last state
+
+template <bool kToken, Store kStore, size_t G, class Tag>
+HWY_INLINE void scan_columns(Tag tag, ScanRows z, size_t rows, size_t S, size_t s,
+                             ScanLambda lambda, float* state, ScanRows keep) {
+  using V = hn::Vec<Tag>;
+  const size_t lanes = hn::Lanes(tag);
+  V re[G], im[G], lr[G], li[G];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < G; ++i) {
+    re[i] = hn::LoadU(tag, state + s + i * lanes);
+    im[i] = hn::LoadU(tag, state + S + s + i * lanes);
+    lr[i] = hn::LoadU(tag, lambda.re + s + i * lanes);
+    li[i] = hn::LoadU(tag, lambda.im + s + i * lanes);
+  }
+  float* row = z.first + s;
+  float* kept = keep.first == nullptr ? nullptr : keep.first + s;
+  const float* lambda_re = lambda.re + s;
+  const float* lambda_im = lambda.im + s;
+  for (size_t t = 0; t < rows; ++t, row += z.step) {
+#pragma GCC unroll 4
+    for (size_t i = 0; i < G; ++i) {
+      if constexpr (kToken) {
+        lr[i] = hn::LoadU(tag, lambda_re + i * lanes);
+        li[i] = hn::LoadU(tag, lambda_im + i * lanes);
+      }
+      const V vr = hn::LoadU(tag, row + i * lanes), vi = hn::LoadU(tag, row + S + i * lanes);
+      const V next = hn::MulAdd(lr[i], re[i], hn::NegMulAdd(li[i], im[i], vr));
+      im[i] = hn::MulAdd(lr[i], im[i], hn::MulAdd(li[i], re[i], vi));
+      re[i] = next;
+      if constexpr (kStore != Store::none) {
+        hn::StoreU(re[i], tag, row + i * lanes);
+        hn::StoreU(im[i], tag, row + S + i * lanes);
+      }
+      if constexpr (kStore == Store::keep || kStore == Store::stream) {
+        store_saved<kStore == Store::stream>(tag, re[i], kept + i * lanes);
+        store_saved<kStore == Store::stream>(tag, im[i], kept + S + i * lanes);
+      }
+    }
+    if constexpr (kStore == Store::keep || kStore == Store::stream) kept += keep.step;
+    lambda_re += lambda.step;
+    lambda_im += lambda.step;
+  }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < G; ++i) {
+    hn::StoreU(re[i], tag, state + s + i * lanes);
+    hn::StoreU(im[i], tag, state + S + s + i * lanes);
+  }
+}
+
+template <Store kStore>
+void scan_any(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state, ScanRows keep) {
+  if (rows == 0) return;
+  for_states(S, [&]<size_t G, class Tag>(Tag tag, size_t s) {
+    if (lambda.step == 0) {
+      scan_columns<false, kStore, G>(tag, z, rows, S, s, lambda, state, keep);
+    } else {
+      scan_columns<true, kStore, G>(tag, z, rows, S, s, lambda, state, keep);
+    }
+  });
+}
+
+inline void scan(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state,
+                 ScanRows keep) {
+  const auto ld = static_cast<size_t>(keep.step < 0 ? -keep.step : keep.step);
+  if (keep.first == nullptr) {
+    scan_any<Store::place>(z, rows, S, lambda, state, keep);
+  } else if (streams(keep.first, ld) && streams(keep.first, S)) {
+    scan_any<Store::stream>(z, rows, S, lambda, state, keep);
+  } else {
+    scan_any<Store::keep>(z, rows, S, lambda, state, keep);
+  }
+}
+
+inline void scan_end(ScanRows v, size_t rows, size_t S, ScanLambda lambda, float* state) {
+  scan_any<Store::none>(v, rows, S, lambda, state, {nullptr, 0});
+}
+
+template <class Tag, class V>
+HWY_INLINE void add_double(Tag tag, V v, double* sum) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, tag, lanes);
+  for (size_t i = 0; i < hn::Lanes(tag); ++i) sum[i] += static_cast<double>(lanes[i]);
+}
+
+/// Walks the rows backwards in scan order. `last` is the last row in scan order.
+template <bool kToken, bool kStore, size_t G, class Tag>
+HWY_INLINE void adjoint_columns(Tag tag, ScanRows g, size_t rows, size_t S, size_t s,
+                                ScanLambda lambda, ScanRows z, const float* z_before, float* carry,
+                                const ScanLambdaGradient& gradient) {
+  using V = hn::Vec<Tag>;
+  const size_t lanes = hn::Lanes(tag);
+  V cr[G], ci[G], lr[G], li[G], qr[G], qi[G];
+#pragma GCC unroll 4
+  for (size_t i = 0; i < G; ++i) {
+    cr[i] = hn::LoadU(tag, carry + s + i * lanes);
+    ci[i] = hn::LoadU(tag, carry + S + s + i * lanes);
+    lr[i] = hn::LoadU(tag, lambda.re + s + i * lanes);
+    li[i] = hn::LoadU(tag, lambda.im + s + i * lanes);
+    qr[i] = qi[i] = hn::Zero(tag);
+  }
+  for (size_t t = rows; t-- > 0;) {
+    const ptrdiff_t index = static_cast<ptrdiff_t>(t);
+    float* row = g.first + index * g.step + s;
+    const float* before = nullptr;
+    if constexpr (kStore) before = t > 0 ? z.first + (index - 1) * z.step + s : z_before + s;
+    const ptrdiff_t at = index * lambda.step + static_cast<ptrdiff_t>(s);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < G; ++i) {
+      if constexpr (kToken) {
+        lr[i] = hn::LoadU(tag, lambda.re + at + i * lanes);
+        li[i] = hn::LoadU(tag, lambda.im + at + i * lanes);
+      }
+      const V gr = hn::Add(cr[i], hn::LoadU(tag, row + i * lanes));
+      const V gi = hn::Add(ci[i], hn::LoadU(tag, row + S + i * lanes));
+      cr[i] = hn::MulAdd(lr[i], gr, hn::Mul(li[i], gi));
+      ci[i] = hn::NegMulAdd(li[i], gr, hn::Mul(lr[i], gi));
+      if constexpr (kStore) {
+        hn::StoreU(gr, tag, row + i * lanes);
+        hn::StoreU(gi, tag, row + S + i * lanes);
+        // The gradient of λ: g·conj(z before).
+        const V zr = hn::LoadU(tag, before + i * lanes);
+        const V zi = hn::LoadU(tag, before + S + i * lanes);
+        if constexpr (kToken) {
+          V pr = hn::MulAdd(gr, zr, hn::Mul(gi, zi));
+          V pi = hn::NegMulAdd(gr, zi, hn::Mul(gi, zr));
+          float* to_re = gradient.re + at + i * lanes;
+          float* to_im = gradient.im + at + i * lanes;
+          if (gradient.add) {
+            pr = hn::Add(pr, hn::LoadU(tag, to_re));
+            pi = hn::Add(pi, hn::LoadU(tag, to_im));
+          }
+          hn::StoreU(pr, tag, to_re);
+          hn::StoreU(pi, tag, to_im);
+        } else {
+          qr[i] = hn::MulAdd(gr, zr, hn::MulAdd(gi, zi, qr[i]));
+          qi[i] = hn::NegMulAdd(gr, zi, hn::MulAdd(gi, zr, qi[i]));
+        }
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (size_t i = 0; i < G; ++i) {
+    hn::StoreU(cr[i], tag, carry + s + i * lanes);
+    hn::StoreU(ci[i], tag, carry + S + s + i * lanes);
+    if constexpr (kStore && !kToken) {
+      add_double(tag, qr[i], gradient.sum + s + i * lanes);
+      add_double(tag, qi[i], gradient.sum + S + s + i * lanes);
+    }
+  }
+}
+
+inline void scan_adjoint(ScanRows g, size_t rows, size_t S, ScanLambda lambda, ScanRows z,
+                         const float* z_before, float* carry, ScanLambdaGradient gradient) {
+  if (rows == 0) return;
+  for_states(S, [&]<size_t G, class Tag>(Tag tag, size_t s) {
+    if (lambda.step == 0) {
+      adjoint_columns<false, true, G>(tag, g, rows, S, s, lambda, z, z_before, carry, gradient);
+    } else {
+      adjoint_columns<true, true, G>(tag, g, rows, S, s, lambda, z, z_before, carry, gradient);
+    }
+  });
+}
+
+inline void scan_adjoint_end(ScanRows g, size_t rows, size_t S, ScanLambda lambda, float* carry) {
+  if (rows == 0) return;
+  for_states(S, [&]<size_t G, class Tag>(Tag tag, size_t s) {
+    const ScanLambdaGradient none{};
+    if (lambda.step == 0) {
+      adjoint_columns<false, false, G>(tag, g, rows, S, s, lambda, {}, nullptr, carry, none);
+    } else {
+      adjoint_columns<true, false, G>(tag, g, rows, S, s, lambda, {}, nullptr, carry, none);
+    }
+  });
+}
+
+}  // namespace rotrnn::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

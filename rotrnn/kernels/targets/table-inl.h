@@ -1,0 +1,44 @@
+// The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
+#include "rotrnn/kernels/targets/gemm-inl.h"
+#include "rotrnn/kernels/targets/rows-inl.h"
+#include "rotrnn/kernels/targets/scan-inl.h"
+#include "rotrnn/kernels/targets/vectors-inl.h"
+
+namespace rotrnn::kernels {
+
+const Table* ROTRNN_TABLE() {
+  namespace target = HWY_NAMESPACE;
+  static const Table table = {
+      .name = ROTRNN_NAME,
+      .panel_width = target::panel_lanes(),
+      .pack = target::pack,
+      .multiply = target::multiply,
+      .outer = target::outer,
+      .scan = target::scan,
+      .scan_end = target::scan_end,
+      .scan_adjoint = target::scan_adjoint,
+      .scan_adjoint_end = target::scan_adjoint_end,
+      .affine = target::affine,
+      .layer_norm = target::layer_norm,
+      .add_rows = target::add_rows,
+      .column_sum = target::column_sum,
+      .column_statistics = target::column_statistics,
+      .preactivate = target::preactivate,
+      .gate = target::gate,
+      .residual = target::residual,
+      .gelu_pair = target::gelu_pair,
+      .gate_backward = target::gate_backward,
+      .preactivate_backward = target::preactivate_backward,
+      .batch_norm_backward = target::batch_norm_backward,
+      .layer_norm_backward = target::layer_norm_backward,
+      .finish = target::finish,
+      .fma_loop = target::fma_loop,
+      .axpy = target::axpy,
+      .gelu = target::gelu,
+      .gelu_backward = target::gelu_backward,
+      .adamw = target::adamw,
+  };
+  return &table;
+}
+
+}  // namespace rotrnn::kernels

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "rotrnn/layers/rotrnn.h"
+
+namespace rotrnn {
+
+/// The fused twin of RotRNN::system(): the same map by batched kernels with their own derivative,
+/// computed in double, handed out in float32. For float32 layers on the CPU.
+System fused_system(const RotRNNImpl& layer, int threads);
+
+}  // namespace rotrnn

@@ -1,0 +1,330 @@
+// The fused kernels against the reference path: the error against float64 may be at most four times
+// that of the float32 reference.
+
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "rotrnn/layers/rotrnn_fused.h"
+#include "rotrnn/model/sequence_model.h"
+#include "tests/support/tensors.h"
+
+namespace rotrnn {
+namespace {
+
+using test::relative_error;
+using torch::Tensor;
+
+struct Case {
+  std::string name;
+  ModelOptions model;
+  DataShape shape{InputKind::channels, 3, TargetKind::classes, 4};
+  std::vector<int64_t> lengths{5, 1, 70, 130};
+  bool evaluating = false;
+  bool states = false;
+};
+
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
+
+ModelOptions base() {
+  ModelOptions m;
+  m.width = 13;
+  m.state = 15;
+  m.heads = 3;
+  m.depth = 3;
+  m.init.theta_max = 3;
+  return m;
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> out;
+  for (const auto activation :
+       {Activation::half_glu1, Activation::full_glu, Activation::half_glu2, Activation::gelu}) {
+    for (const auto norm : {NormKind::batch, NormKind::layer}) {
+      for (const bool prenorm : {true, false}) {
+        for (const bool bidirectional : {true, false}) {
+          Case c;
+          c.model = base();
+          c.model.activation = activation;
+          c.model.norm = norm;
+          c.model.prenorm = prenorm;
+          c.model.bidirectional = bidirectional;
+          c.name = fmt::format("activation{}_norm{}_pre{}_bi{}", static_cast<int>(activation),
+                               static_cast<int>(norm), prenorm, bidirectional);
+          out.push_back(c);
+        }
+      }
+    }
+  }
+  auto add = [&](const char* name, auto change) {
+    Case c;
+    c.model = base();
+    change(c);
+    c.name = name;
+    out.push_back(c);
+  };
+  add("dropout", [](Case& c) { c.model.dropout = 0.3; });
+  add("dropout_gelu", [](Case& c) {
+    c.model.dropout = 0.3;
+    c.model.activation = Activation::gelu;
+  });
+  add("last", [](Case& c) { c.model.pooling = Pooling::last; });
+  add("per_token", [](Case& c) { c.model.pooling = Pooling::none; });
+  add("tokens", [](Case& c) { c.shape = {InputKind::tokens, 17, TargetKind::classes, 4}; });
+  add("stationary", [](Case& c) { c.model.stationary_start = true; });
+  add("stationary_bidirectional", [](Case& c) {
+    c.model.stationary_start = true;
+    c.model.bidirectional = true;
+  });
+  add("states", [](Case& c) { c.states = true; });
+  add("states_bidirectional", [](Case& c) {
+    c.states = true;
+    c.model.bidirectional = true;
+  });
+  add("evaluating", [](Case& c) { c.evaluating = true; });
+  add("evaluating_postnorm", [](Case& c) {
+    c.evaluating = true;
+    c.model.prenorm = false;
+  });
+  add("alpha", [](Case& c) { c.model.normalisation = Normalisation::alpha; });
+  add("none_log_theta", [](Case& c) {
+    c.model.normalisation = Normalisation::none;
+    c.model.init.theta_form = ThetaForm::log;
+  });
+  add("one_token", [](Case& c) {
+    c.lengths = {1, 1};
+    c.model.norm = NormKind::layer;
+  });
+  add("wide", [](Case& c) {
+    c.model.width = 64;
+    c.model.state = 96;
+    c.model.heads = 8;
+    c.lengths = {300, 7, 450};
+  });
+  add("one_head", [](Case& c) {
+    c.model.heads = 1;
+    c.model.state = 11;
+  });
+  return out;
+}
+
+// Everything that one pass gives, by name.
+using Results = std::map<std::string, Tensor>;
+
+Results run(const Case& c, torch::ScalarType type, const EngineOptions& engine) {
+  SequenceModel model(c.model, c.shape, 3);
+  model->to(type);
+  model->engine = engine;
+  std::vector<int64_t> offsets{0}, numbers;
+  for (int64_t length : c.lengths) {
+    offsets.push_back(offsets.back() + length);
+    numbers.push_back(100 + static_cast<int64_t>(numbers.size()));
+  }
+  torch::manual_seed(11);
+  const bool tokens = c.shape.input == InputKind::tokens;
+  // Drawn in float32, so that all types see the same numbers.
+  const Tensor drawn = tokens ? torch::randint(c.shape.inputs, {offsets.back()}, torch::kInt64)
+                              : torch::randn({offsets.back(), c.shape.inputs});
+  const Packed input(tokens ? drawn : drawn.to(type).requires_grad_(), offsets);
+  const auto batch = static_cast<int64_t>(c.lengths.size());
+  std::vector<States> initial;
+  if (c.states) {
+    const int64_t planes = 2 * model->blocks[0]->layer->system().states();
+    auto draw = [&] { return torch::randn({batch, planes}).to(type).requires_grad_(); };
+    for (int64_t i = 0; i < c.model.depth; ++i) {
+      initial.push_back({draw(), c.model.bidirectional ? draw() : Tensor()});
+    }
+  }
+  if (c.evaluating) {
+    torch::NoGradGuard no_grad;
+    for (auto& buffer : model->named_buffers()) buffer.value().add_(0.3);
+    model->eval();
+  }
+  const ModelOutput out = model->forward(input, {5, 2, numbers}, initial);
+  Results results{{"y", out.y}};
+  Tensor loss = (out.y * torch::randn(out.y.sizes()).to(type)).sum();
+  for (size_t i = 0; c.states && i < out.final.size(); ++i) {
+    const Tensor& final = out.final[i].forward;
+    results[fmt::format("final{}", i)] = final;
+    loss = loss + (final * torch::randn(final.sizes()).to(type)).sum();
+    if (c.model.bidirectional) {
+      const Tensor& reverse = out.final[i].reverse;
+      results[fmt::format("final_reverse{}", i)] = reverse;
+      loss = loss + (reverse * torch::randn(reverse.sizes()).to(type)).sum();
+    }
+  }
+  loss.backward();
+  for (const auto& p : model->named_parameters()) {
+    results["d " + p.key()] =
+        p.value().grad().defined() ? p.value().grad() : torch::zeros_like(p.value());
+  }
+  for (const auto& buffer : model->named_buffers()) results[buffer.key()] = buffer.value();
+  if (!tokens) results["d input"] = input.values.grad();
+  for (size_t i = 0; i < initial.size(); ++i) {
+    results[fmt::format("d initial{}", i)] = initial[i].forward.grad();
+    if (c.model.bidirectional) {
+      results[fmt::format("d initial_reverse{}", i)] = initial[i].reverse.grad();
+    }
+  }
+  return results;
+}
+
+// Errors are compared for all gradients together and for all outputs together: tensor by tensor
+// both are roundings (their medians are equal), and the ratio of two maxima of a few numbers says
+// little.
+std::string kind_of(const std::string& name) {
+  return name.starts_with("d ") ? "gradients" : "outputs";
+}
+
+class Fused : public testing::TestWithParam<Case> {};
+
+TEST_P(Fused, ErrorIsWithinFourTimesTheReferences) {
+  const Case& c = GetParam();
+  EngineOptions reference;
+  reference.kernels = Kernels::reference;
+  const Results exact = run(c, torch::kFloat64, reference);
+  const Results single = run(c, torch::kFloat32, reference);
+  for (const auto memory : {MemoryMode::normal, MemoryMode::low}) {
+    for (const int threads : {1, 2, 3}) {
+      EngineOptions engine;
+      engine.memory = memory;
+      engine.threads = threads;
+      const Results fused = run(c, torch::kFloat32, engine);
+      ASSERT_EQ(fused.size(), exact.size());
+      std::map<std::string, double> theirs, ours;
+      for (const auto& [name, expected] : exact) {
+        // What is near zero is compared on the scale of what it was computed from: gradients that
+        // cancel (a bias before a batch norm, M of a head of two) on 1e-2, means of outputs of
+        // order one on 0.1.
+        const double floor = name.starts_with("d ") ? 1e-2 : 0.1;
+        auto keep_largest = [&](std::map<std::string, double>& errors, const Results& results) {
+          double& error = errors[kind_of(name)];
+          error = std::max(error, relative_error(results.at(name), expected, floor));
+        };
+        keep_largest(theirs, single);
+        keep_largest(ours, fused);
+      }
+      for (const auto& [kind, error] : ours) {
+        // A few roundings are granted where the reference happens to be exact.
+        EXPECT_LE(error, 4 * std::max(theirs[kind], 5e-7))
+            << kind << " threads " << threads << " memory " << static_cast<int>(memory);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, Fused, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(FusedEngine, SameBitsForAnyThreadCount) {
+  Case c;
+  c.model = base();
+  c.model.bidirectional = true;
+  c.model.dropout = 0.1;
+  c.lengths = {90, 1, 300, 17, 64, 128};
+  EngineOptions engine;
+  engine.threads = 1;
+  const Results one = run(c, torch::kFloat32, engine);
+  for (const int threads : {2, 3, 4}) {
+    engine.threads = threads;
+    for (const auto& [name, value] : run(c, torch::kFloat32, engine)) {
+      EXPECT_TRUE(value.equal(one.at(name))) << name << " threads " << threads;
+    }
+  }
+}
+
+TEST(FusedEngine, GraphsThatLiveTogetherDoNotShareMemory) {
+  Case c;
+  c.model = base();
+  SequenceModel model(c.model, c.shape, 3);
+  const Packed a(torch::randn({20, 3}), {0, 20}), b(torch::randn({30, 3}), {0, 10, 30});
+  auto gradient = [&](const std::vector<Tensor>& losses) {
+    model->zero_grad();
+    Tensor sum = losses[0];
+    for (size_t i = 1; i < losses.size(); ++i) sum = sum + losses[i];
+    sum.backward();
+    return model->blocks[0]->layer->B.grad().clone();
+  };
+  const Tensor together = gradient({model->forward(a).y.sum(), model->forward(b).y.square().sum()});
+  const Tensor first = gradient({model->forward(a).y.sum()});
+  const Tensor second = gradient({model->forward(b).y.square().sum()});
+  EXPECT_LE(relative_error(together, first + second), 1e-5);
+}
+
+TEST(FusedEngine, GradientsAccumulateAndAreNotOverwritten) {
+  Case c;
+  c.model = base();
+  SequenceModel model(c.model, c.shape, 3);
+  const Packed a(torch::randn({20, 3}), {0, 20}), b(torch::randn({30, 3}), {0, 10, 30});
+  const auto& B = model->blocks[0]->layer->B;
+  model->forward(a).y.sum().backward();
+  const Tensor first = B.grad().clone();
+  model->forward(b).y.sum().backward();
+  const Tensor both = B.grad().clone();
+  B.mutable_grad().zero_();
+  model->forward(b).y.sum().backward();
+  EXPECT_LE(relative_error(both, first + B.grad()), 1e-5);
+}
+
+TEST(FusedEngine, SecondBackwardIsRefused) {
+  Case c;
+  c.model = base();
+  SequenceModel model(c.model, c.shape, 3);
+  const Tensor loss = model->forward({torch::randn({20, 3}), {0, 20}}).y.sum();
+  loss.backward({}, /*retain_graph=*/true);
+  EXPECT_THROW(loss.backward(), std::exception);
+}
+
+TEST(FusedMap, EqualsTheReferenceMap) {
+  for (const int64_t dh : {2, 3, 4, 7, 8, 16, 33}) {
+    for (const auto normalisation :
+         {Normalisation::xi, Normalisation::alpha, Normalisation::none}) {
+      RotRNNOptions o;
+      o.width = 6;
+      o.heads = 3;
+      o.state = 3 * dh;
+      o.bidirectional = true;
+      o.normalisation = normalisation;
+      o.stationary_start = normalisation == Normalisation::xi;
+      o.c = 1.7;
+      RotRNN layer(o, 4);
+      auto all = [](const System& s) {
+        std::vector<Tensor> t{s.lambda_re, s.lambda_im, s.W, s.V, s.V_reverse};
+        if (s.start_re.defined()) t.insert(t.end(), {s.start_re, s.start_im});
+        return t;
+      };
+      auto gradients = [&](const std::vector<Tensor>& system) {
+        layer->zero_grad();
+        torch::manual_seed(3);
+        Tensor sum = torch::zeros({}, torch::kFloat64);
+        for (const Tensor& t : system) {
+          sum = sum + (t.to(torch::kFloat64) * torch::randn(t.sizes(), torch::kFloat64)).sum();
+        }
+        sum.backward();
+        std::map<std::string, Tensor> out;
+        for (const auto& p : layer->named_parameters()) {
+          if (p.value().grad().defined()) out[p.key()] = p.value().grad().clone();
+        }
+        return out;
+      };
+      const auto expected = all(layer->system()), actual = all(fused_system(*layer, 2));
+      ASSERT_EQ(expected.size(), actual.size());
+      for (size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_LE(relative_error(actual[i], expected[i]), 2e-7) << i << " dh " << dh;
+      }
+      const auto expected_gradients = gradients(expected), actual_gradients = gradients(actual);
+      for (const auto& [name, value] : expected_gradients) {
+        if (name == "D") continue;
+        EXPECT_LE(relative_error(actual_gradients.at(name), value, 1e-2), 1e-6)
+            << name << " dh " << dh;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace rotrnn
