@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
   add_predict(app, action);
   add_info(app, action);
   add_data(app, action);
+  add_bench(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -63,6 +63,15 @@ TaskFacts speech_commands_facts(const TaskOptions&) {
   return facts;
 }
 
+TaskFacts text_facts(const TaskOptions& options) {
+  TaskFacts facts;
+  // Characters of the reviews that occur 15 times or more, with padding, unknown and end.
+  facts.shape = {InputKind::tokens, 135, TargetKind::classes, 2};
+  facts.typical_length = std::min<int64_t>(options.max_tokens, 1325);
+  facts.classes = {"neg", "pos"};
+  return facts;
+}
+
 // One line a task. A task without `load` can be described and measured, not trained on.
 struct Task {
   const char* name;
@@ -72,6 +81,7 @@ struct Task {
 constexpr Task kTasks[] = {
     {"listops", listops_facts, load_listops},
     {"speech_commands", speech_commands_facts, nullptr},
+    {"text", text_facts, nullptr},
 };
 
 const Task& find_task(const std::string& name) {

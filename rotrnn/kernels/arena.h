@@ -5,7 +5,33 @@
 #include <new>
 #include <vector>
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 namespace rotrnn::kernels {
+
+/// Pages from the system: malloc would keep what an arena gives back, and large pages save TLB
+/// misses where weight gradients walk down the columns of a tile.
+inline void* allocate_pages(size_t bytes) {
+#ifdef __linux__
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (data == MAP_FAILED) throw std::bad_alloc();
+  madvise(data, bytes, MADV_HUGEPAGE);  // a wish: ignored where it cannot be had
+#else
+  void* data = std::aligned_alloc(64, bytes);
+  if (data == nullptr) throw std::bad_alloc();
+#endif
+  return data;
+}
+
+inline void free_pages(void* data, [[maybe_unused]] size_t bytes) {
+#ifdef __linux__
+  munmap(data, bytes);
+#else
+  std::free(data);
+#endif
+}
 
 /// Aligned memory that is grown once and reused. `take` hands out pieces; `reset` frees all pieces
 /// at once and keeps the memory, joined into one block, so that from the second step on nothing is
@@ -47,7 +73,7 @@ class Arena {
 
   /// Gives all memory back.
   void release() {
-    for (Block& block : blocks_) std::free(block.data);
+    for (Block& block : blocks_) free_pages(block.data, block.size);
     blocks_.clear();
   }
 
@@ -62,9 +88,7 @@ class Arena {
 
   void grow(size_t bytes) {
     const size_t size = bytes > kLeast ? bytes : kLeast;
-    char* data = static_cast<char*>(std::aligned_alloc(kLine, size));
-    if (data == nullptr) throw std::bad_alloc();
-    blocks_.push_back({data, size, 0});
+    blocks_.push_back({static_cast<char*>(allocate_pages(size)), size, 0});
   }
 
   static constexpr size_t kLeast = size_t{1} << 16;

@@ -175,8 +175,7 @@ void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
   for (size_t d = 0; d < directions(); ++d) {
     const auto direction = Direction(d);
     std::copy_n(state_before(t, direction), S2, state.data());
-    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data(),
-              {nullptr, 0});
+    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data());
     z[d] = b.z[d];
   }
 }
@@ -185,15 +184,14 @@ void Backward::recompute_output(const Tile& t, const View& u, const View* z, Thr
   const System& system = parameters.system;
   read_out(t, z, b.y);
   simd.preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
-                   nullptr, 0, t.rows, D);
+                   t.rows, D);
   if (!glu()) return;
   gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
-  const View q = full() ? b.gate : b.h;
-  float* s = full() ? b.gate.data + D : b.gate.data;
+  float* q = full() ? b.gate.data : b.h.data;
   const View x = x_tile(t);
-  simd.gate(q.data, q.ld, full() ? parameters.glu_b1 : nullptr, q.data, s, b.gate.ld,
-            parameters.glu_b2, s, b.gate.ld, nullptr, x.data, x.ld, b.dy.data, b.dy.ld, t.rows, D,
-            nullptr);
+  simd.gate(q, full() ? b.gate.ld : b.h.ld, full() ? parameters.glu_b1 : nullptr,
+            full() ? b.gate.data + D : b.gate.data, b.gate.ld, parameters.glu_b2, nullptr, x.data,
+            x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
 }
 
 /// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU and V.

@@ -29,8 +29,7 @@ class Forward : public BlockCall {
   void output_pass();
   void postnorm_pass();
   void empty_sequences();
-  void scan_tile(const Tile& t, const View& z, Direction direction, float* state,
-                 const View& keep = {nullptr, 0});
+  void scan_tile(const Tile& t, const View& z, Direction direction, float* state);
   void output_tile(const Tile& t, const View& u, const View* z, ThreadBuffers& b, size_t unit);
   float* state_of(const ThreadBuffers& b) {
     return state_.data() + static_cast<size_t>(&b - buffers.data()) * S2;
@@ -71,16 +70,13 @@ void Forward::input_statistics() {
   });
 }
 
-/// Scans a tile in place from `state`, keeping a copy where told; notes what backward or the caller
-/// wants.
-void Forward::scan_tile(const Tile& t, const View& z, Direction direction, float* state,
-                        const View& keep) {
+/// Scans a tile in place from `state`; notes what backward or the caller wants.
+void Forward::scan_tile(const Tile& t, const View& z, Direction direction, float* state) {
   if (starts(t, direction)) std::copy_n(saved.start[direction] + t.sequence * S2, S2, state);
   if (saved.boundary[direction] != nullptr) {
     std::copy_n(state, S2, saved.boundary[direction] + t.index * S2);
   }
-  simd.scan(scan_rows(z, t, direction), t.rows, S, scan_lambda(t, direction), state,
-            keep.data == nullptr ? ScanRows{nullptr, 0} : scan_rows(keep, t, direction));
+  simd.scan(scan_rows(z, t, direction), t.rows, S, scan_lambda(t, direction), state);
   float* final = direction == kForward ? output_.final : output_.final_reverse;
   if (ends(t, direction) && final != nullptr) std::copy_n(state, S2, final + t.sequence * S2);
 }
@@ -89,27 +85,24 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
                           size_t unit) {
   StageClock clock(times == nullptr ? nullptr : b.times);
   const System& system = parameters.system;
-  const View y = b.y;
+  const View y = saved.y != nullptr ? at({saved.y, D}, t) : b.y;
   read_out(t, z, y);
   clock.mark(Stage::v);
   const float* mask = glu() ? mask1(t) : mask2(t);
-  float* y_keep = saved.y == nullptr ? nullptr : saved.y + t.begin * D;
-  simd.preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, y_keep,
-                   D, t.rows, D);
+  simd.preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, t.rows,
+                   D);
   clock.mark(Stage::activation);
   const View x = x_tile(t);
   const View out = at({saved.raw != nullptr ? saved.raw : output_.out, D}, t);
   const TileStatistics* statistics = gathers() ? &b.statistics : nullptr;
   if (glu()) {
-    const View g = b.gate;
-    const View keep = saved.gate != nullptr ? at({saved.gate, G}, t) : g;
+    const View g = saved.gate != nullptr ? at({saved.gate, G}, t) : b.gate;
     gemm.multiply(g.data, g.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
     clock.mark(Stage::glu);
     const View q = full() ? g : config.activation == Activation::half_glu1 ? b.h : y;
-    const size_t s = full() ? D : 0;
-    simd.gate(q.data, q.ld, full() ? parameters.glu_b1 : nullptr, keep.data, g.data + s, g.ld,
-              parameters.glu_b2, keep.data + s, keep.ld, mask2(t), x.data, x.ld, out.data, out.ld,
-              t.rows, D, statistics);
+    float* s = full() ? g.data + D : g.data;
+    simd.gate(q.data, q.ld, full() ? parameters.glu_b1 : nullptr, s, g.ld, parameters.glu_b2,
+              mask2(t), x.data, x.ld, out.data, out.ld, t.rows, D, statistics);
   } else {
     simd.residual(b.h.data, b.h.ld, x.data, x.ld, out.data, out.ld, t.rows, D, statistics);
   }
@@ -124,12 +117,11 @@ void Forward::whole_sequences() {
         StageClock clock(times == nullptr ? nullptr : b.times);
         const View u = branch_input(t, b);
         clock.mark(Stage::norm);
-        const View z = b.z[0];
+        const View z = z_[0].data != nullptr ? at(z_[0], t) : b.z[0];
         drive(t, u, z);
         clock.mark(Stage::w);
         if (t.first) set_start(t, z, kForward);
-        scan_tile(t, z, kForward, state_of(b),
-                  z_[0].data != nullptr ? at(z_[0], t) : View{nullptr, 0});
+        scan_tile(t, z, kForward, state_of(b));
         clock.mark(Stage::scan);
         output_tile(t, u, &z, b, unit);
       });

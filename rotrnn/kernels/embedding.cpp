@@ -18,43 +18,36 @@ void embedding_forward(const int64_t* tokens, size_t n, const float* weight, siz
   });
 }
 
-// Float sums over blocks of tokens, added up in double: a token may come 100,000 times in a batch.
-// The number of parts is fixed, so that the order of sums does not depend on the threads.
+// Threads over columns: each sum has one owner, so its order never changes. Sums of 512 tokens are
+// formed apart and added in, since a token may come 100,000 times in a batch.
 void embedding_backward(const int64_t* tokens, size_t n, const float* dout, size_t D,
                         size_t vocabulary, float* dweight, int threads) {
-  const size_t size = vocabulary * D;
-  // Copies of a large table would cost more than the sums: one part then.
-  const size_t parts = size == 0 ? 0 : std::clamp<size_t>(n * D / (4 * size), 1, 16);
-  constexpr size_t kBlock = 1024;
-  std::vector<double> sums(parts * size, 0.0);
-  std::vector<float> blocks(parts * size, 0.0f);
+  constexpr size_t kBlock = 512;
   parallel_for(threads, [&](int t) {
-    std::vector<char> touched(vocabulary, 0);
-    for (size_t p = static_cast<size_t>(t); p < parts; p += static_cast<size_t>(threads)) {
-      float* block = blocks.data() + p * size;
-      const size_t end = n * (p + 1) / parts;
-      for (size_t at = n * p / parts; at < end; at += kBlock) {
-        for (size_t i = at; i < std::min(end, at + kBlock); ++i) {
-          const auto token = static_cast<size_t>(tokens[i]);
-          touched[token] = 1;
-          table().axpy(block + token * D, dout + i * D, 1.0f, D);
+    const auto index = static_cast<size_t>(t), many = static_cast<size_t>(threads);
+    const size_t left = D * index / many, width = D * (index + 1) / many - left;
+    std::vector<size_t> slot_of(vocabulary, kBlock), token_of;
+    std::vector<float> sums(kBlock * width, 0.0f);
+    for (size_t token = 0; token < vocabulary; ++token) {
+      std::fill_n(dweight + token * D + left, width, 0.0f);
+    }
+    for (size_t at = 0; at < n; at += kBlock) {
+      for (size_t i = at; i < std::min(n, at + kBlock); ++i) {
+        size_t& slot = slot_of[static_cast<size_t>(tokens[i])];
+        if (slot == kBlock) {
+          slot = token_of.size();
+          token_of.push_back(static_cast<size_t>(tokens[i]));
         }
-        for (size_t token = 0; token < vocabulary; ++token) {
-          if (touched[token] == 0) continue;
-          touched[token] = 0;
-          for (size_t c = token * D; c < (token + 1) * D; ++c) {
-            sums[p * size + c] += static_cast<double>(block[c]);
-            block[c] = 0;
-          }
-        }
+        table().axpy(sums.data() + slot * width, dout + i * D + left, 1.0f, width);
       }
+      for (size_t slot = 0; slot < token_of.size(); ++slot) {
+        table().axpy(dweight + token_of[slot] * D + left, sums.data() + slot * width, 1.0f, width);
+        slot_of[token_of[slot]] = kBlock;
+      }
+      std::fill_n(sums.data(), token_of.size() * width, 0.0f);
+      token_of.clear();
     }
   });
-  for (size_t c = 0; c < size; ++c) {
-    double sum = 0;
-    for (size_t p = 0; p < parts; ++p) sum += sums[p * size + c];
-    dweight[c] = static_cast<float>(sum);
-  }
 }
 
 }  // namespace rotrnn::kernels

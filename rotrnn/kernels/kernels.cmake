@@ -17,9 +17,8 @@ else()
   list(APPEND sources ${kernels}/targets/no_x86.cpp)
 endif()
 
-# libxsmm as a second tile GEMM, off by default: the Highway kernel measures faster
-# (docs/performance.md). Never link libxsmmnoblas: its empty dgemm_ would take the place of
-# LibTorch's, so libxsmm gets the real BLAS.
+# libxsmm as a second tile GEMM, off by default: the Highway kernel measures faster. Never link
+# libxsmmnoblas: its empty dgemm_ would take the place of LibTorch's, so libxsmm gets the real BLAS.
 option(ROTRNN_XSMM "Build the libxsmm back end of the tile GEMM" OFF)
 set(xsmm_libraries "")
 if(ROTRNN_XSMM)
@@ -43,5 +42,6 @@ else()
 endif()
 
 add_library(rotrnn_kernels STATIC ${sources})
+target_compile_options(rotrnn_kernels PRIVATE -fno-math-errno)
 target_include_directories(rotrnn_kernels PUBLIC ${kernels}/../..)
 target_link_libraries(rotrnn_kernels PUBLIC ${thread_library} Threads::Threads ${xsmm_libraries})

@@ -61,14 +61,14 @@ void layer_norm_forward(const float* x, const float* weight, const float* bias, 
 void layer_norm_backward(const float* x, const float* weight, float eps, const float* dout,
                          float* dx, float* dweight, float* dbias, size_t n, size_t D, int threads) {
   std::vector<double> parts(kParts * 2 * D, 0.0);
-  std::vector<float> sums(kParts * 2 * D), copies(kParts * kRows * D);
+  std::vector<float> sums(kParts * 2 * D);
   for_parts(n, threads, [&](size_t p, size_t at, size_t rows) {
-    float* copy = copies.data() + p * kRows * D;
+    float* rows_dx = dx + at * D;  // takes dout, is worked on in place
     float* sum = sums.data() + p * 2 * D;
-    std::copy_n(dout + at * D, rows * D, copy);
+    std::copy_n(dout + at * D, rows * D, rows_dx);
     std::fill_n(sum, 2 * D, 0.0f);
-    table().layer_norm_backward(copy, D, nullptr, 0, nullptr, x + at * D, D, weight, eps, nullptr,
-                                0, dx + at * D, D, sum, sum + D, rows, D);
+    table().layer_norm_backward(rows_dx, D, nullptr, 0, nullptr, x + at * D, D, weight, eps,
+                                nullptr, 0, rows_dx, D, sum, sum + D, rows, D);
     for (size_t i = 0; i < 2 * D; ++i) parts[p * 2 * D + i] += static_cast<double>(sum[i]);
   });
   for (size_t i = 0; i < D; ++i) {

@@ -26,15 +26,16 @@ void for_stretches(const Sequences& sequences, int threads, const F& f) {
 
 void pool_mean(const Sequences& sequences, const float* x, size_t D, float* out, int threads) {
   constexpr size_t kRows = 128;
-  constexpr size_t kParts = 8;  // per sequence, fixed: the same bits for any number of threads
-  std::vector<double> sums(sequences.count * kParts * D, 0.0);
+  // Parts of a sequence: a number that the threads do not change, so that the bits do not either.
+  const size_t parts = sequences.count > 8 ? 1 : 8;
+  std::vector<double> sums(sequences.count * parts * D, 0.0);
   parallel_for(threads, [&](int t) {
-    for (size_t task = static_cast<size_t>(t); task < sequences.count * kParts;
+    for (size_t task = static_cast<size_t>(t); task < sequences.count * parts;
          task += static_cast<size_t>(threads)) {
-      const size_t i = task / kParts, part = task % kParts;
+      const size_t i = task / parts, part = task % parts;
       const size_t begin = sequences.begin(i), length = sequences.end(i) - begin;
-      const size_t stop = begin + length * (part + 1) / kParts;
-      for (size_t at = begin + length * part / kParts; at < stop; at += kRows) {
+      const size_t stop = begin + length * (part + 1) / parts;
+      for (size_t at = begin + length * part / parts; at < stop; at += kRows) {
         table().column_sum(x + at * D, D, std::min(kRows, stop - at), D, sums.data() + task * D);
       }
     }
@@ -43,7 +44,7 @@ void pool_mean(const Sequences& sequences, const float* x, size_t D, float* out,
     const auto length = static_cast<double>(sequences.end(i) - sequences.begin(i));
     for (size_t c = 0; c < D; ++c) {
       double sum = 0;
-      for (size_t part = 0; part < kParts; ++part) sum += sums[(i * kParts + part) * D + c];
+      for (size_t part = 0; part < parts; ++part) sum += sums[(i * parts + part) * D + c];
       out[i * D + c] = length > 0 ? static_cast<float>(sum / length) : 0.0f;
     }
   }

@@ -22,8 +22,8 @@ void scan_forward(const ScanSystem& s, float* z, size_t ld, size_t rows, float* 
   const size_t first = s.reverse ? rows - 1 : 0;
   const size_t at = first * s.lambda_stride;
   table().scan({z + first * ld, signed_step(ld, s.reverse)}, rows, s.S,
-               {s.lambda_re + at, s.lambda_im + at, signed_step(s.lambda_stride, s.reverse)}, state,
-               {nullptr, 0});
+               {s.lambda_re + at, s.lambda_im + at, signed_step(s.lambda_stride, s.reverse)},
+               state);
 }
 
 void scan_backward(const ScanSystem& s, float* g, size_t ldg, const float* z, size_t ldz,

@@ -53,8 +53,7 @@ struct Table {
                 size_t R, size_t K, size_t N, bool add);
 
   // Scan (scan.h has the equations). state [2S] goes in as z before the first row, out as the last.
-  // `keep`: where the states are also kept for backward (first null: nowhere).
-  void (*scan)(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state, ScanRows keep);
+  void (*scan)(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state);
   void (*scan_end)(ScanRows v, size_t rows, size_t S, ScanLambda lambda, float* state);
   void (*scan_adjoint)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, ScanRows z,
                        const float* z_before, float* carry, ScanLambdaGradient gradient);
@@ -71,12 +70,11 @@ struct Table {
 
   // The branch after the system; formulas in activations.h.
   void (*preactivate)(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
-                      const float* e, const float* mask, float* h, size_t ldh, float* keep,
-                      size_t ldk, size_t rows, size_t n);
-  void (*gate)(const float* q, size_t ldq, const float* q_bias, float* q_keep, const float* s,
-               size_t lds, const float* s_bias, float* s_keep, size_t ldk, const float* mask,
-               const float* x, size_t ldx, float* out, size_t ldo, size_t rows, size_t n,
-               const TileStatistics* statistics);
+                      const float* e, const float* mask, float* h, size_t ldh, size_t rows,
+                      size_t n);
+  void (*gate)(float* q, size_t ldq, const float* q_bias, float* s, size_t lds, const float* s_bias,
+               const float* mask, const float* x, size_t ldx, float* out, size_t ldo, size_t rows,
+               size_t n, const TileStatistics* statistics);
   void (*residual)(const float* h, size_t ldh, const float* x, size_t ldx, float* out, size_t ldo,
                    size_t rows, size_t n, const TileStatistics* statistics);
   void (*gelu_pair)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,

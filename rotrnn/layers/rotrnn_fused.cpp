@@ -1,6 +1,7 @@
 #include "rotrnn/layers/rotrnn_fused.h"
 
 #include "rotrnn/kernels/rotrnn_map.h"
+#include "rotrnn/kernels/stopwatch.h"
 
 namespace rotrnn {
 namespace {
@@ -54,7 +55,8 @@ kernels::RotrnnSystem<T> system_of(const variable_list& t, const kernels::Rotrnn
 
 struct Map : torch::autograd::Function<Map> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters,
-                               const RotRNNOptions& options, int threads) {
+                               const RotRNNOptions& options, int threads, double* seconds) {
+    const kernels::Stopwatch watch(seconds);
     const auto sizes = sizes_of(options, threads);
     const auto S = static_cast<int64_t>(sizes.S());
     auto make = [](at::IntArrayRef shape) { return torch::empty(shape, torch::kFloat32); };
@@ -82,10 +84,13 @@ struct Map : torch::autograd::Function<Map> {
                                                         static_cast<int64_t>(options.normalisation),
                                                         threads};
     context->saved_data["c"] = options.c;
+    context->saved_data["seconds"] = reinterpret_cast<int64_t>(seconds);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const kernels::Stopwatch watch(
+        reinterpret_cast<double*>(context->saved_data["seconds"].toInt()));
     const auto stored = context->saved_data["sizes"].toIntVector();
     RotRNNOptions options;
     options.width = stored[0];
@@ -116,21 +121,21 @@ struct Map : torch::autograd::Function<Map> {
     kernels::rotrnn_map_backward<float>(sizes, parameters_of<const float>(saved),
                                         P.data_ptr<double>(), system_of<const float>(given, sizes),
                                         parameters_of<float>(out));
-    out.resize(out.size() + 2);  // options and threads have no gradient
+    out.resize(out.size() + 3);  // options, threads and seconds have no gradient
     return out;
   }
 };
 
 }  // namespace
 
-System fused_system(const RotRNNImpl& layer, int threads) {
+System fused_system(const RotRNNImpl& layer, int threads, double* seconds) {
   const RotRNNOptions& o = layer.options();
   const Tensor angle = o.init.theta_form == ThetaForm::log ? torch::exp(layer.theta) : layer.theta;
   std::vector<Tensor> in{angle, layer.gamma_log, layer.M, layer.B, layer.C};
   if (o.bidirectional) in.push_back(layer.C_reverse);
   for (Tensor& t : in) t = t.contiguous();
   const at::TensorList list(in);
-  const variable_list out = Map::apply(list, o, threads);
+  const variable_list out = Map::apply(list, o, threads, seconds);
   System s;
   s.lambda_re = out[kLambdaRe];
   s.lambda_im = out[kLambdaIm];

@@ -56,9 +56,9 @@ Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, 
 }
 
 FusedBlock BlockImpl::fused(const Layout& layout, const Pass& pass, const States& initial,
-                            int threads) {
+                            const EngineOptions& engine) {
   FusedBlock block;
-  block.system = fused_system(*layer, threads);
+  block.system = fused_system(*layer, engine.threads, engine.times ? &engine.times->map : nullptr);
   std::tie(block.norm_weight, block.norm_bias) = norm->affine();
   if (value) {
     block.value_weight = value->weight;

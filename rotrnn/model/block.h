@@ -27,7 +27,8 @@ class BlockImpl : public torch::nn::Module {
   BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed);
 
   /// The block as the fused kernels take it.
-  FusedBlock fused(const Layout& layout, const Pass& pass, const States& initial, int threads);
+  FusedBlock fused(const Layout& layout, const Pass& pass, const States& initial,
+                   const EngineOptions& engine);
 
   /// Runs the block by the reference path; the final states of its layer go to `final` when that is
   /// given.

@@ -15,12 +15,19 @@ enum class Kernels {
 /// What forward keeps for backward: all that is dear to recompute, or as little as can be.
 enum class MemoryMode { normal, low };
 
+/// Where the time of a step goes, for benchmarks.
+struct EngineTimes {
+  kernels::StageTimes stages;  // inside the blocks, summed over threads
+  double blocks = 0;           // wall time of all blocks, forward and backward
+  double map = 0;              // wall time of the parameter maps, forward and backward
+};
+
 /// How a network computes; the results are the same to rounding.
 struct EngineOptions {
   Kernels kernels = Kernels::fused;
   MemoryMode memory = MemoryMode::normal;
-  int threads = 0;                       // 0: as many as the process may use
-  kernels::StageTimes* times = nullptr;  // seconds per stage are added to it, when given
+  int threads = 0;               // 0: as many as the process may use
+  EngineTimes* times = nullptr;  // added to, when given
 };
 
 }  // namespace rotrnn

@@ -8,11 +8,13 @@
 #include "rotrnn/kernels/embedding.h"
 #include "rotrnn/kernels/linear.h"
 #include "rotrnn/kernels/pooling.h"
+#include "rotrnn/kernels/stopwatch.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
 namespace {
 
+using kernels::Stopwatch;
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
@@ -128,7 +130,7 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
              : facts.engine.memory == MemoryMode::normal ? kernels::Keep::all
                                                          : kernels::Keep::boundaries;
     c.threads = threads_of(facts.engine);
-    c.times = facts.engine.times;
+    c.times = facts.engine.times ? &facts.engine.times->stages : nullptr;
     return c;
   }
 
@@ -235,6 +237,7 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
         in.statistics = l == 0 ? nullptr : statistics[l % 2].data();
         out.statistics = statistics[(l + 1) % 2].data();
       }
+      const Stopwatch watch(facts.engine.times ? &facts.engine.times->blocks : nullptr);
       blocks[l] = kernels::block_save(c, sequences(), saved);
       kernels::block_forward(c, sequences(), parameters(t, l), in, out, blocks[l], scratch);
       if (c.norm == kernels::Norm::batch && c.batch_statistics) {
@@ -356,6 +359,7 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
       kernels::BlockGradients out = block_gradients(l);
       out.x = dx[l % 2];
       if (l > 0) out.pending = rest[l % 2].data();
+      const Stopwatch watch(facts.engine.times ? &facts.engine.times->blocks : nullptr);
       kernels::block_backward(c, sequences(), parameters(t, l), block_input(t, l), blocks[l], g,
                               out, scratch);
     }

@@ -162,10 +162,10 @@ Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
   network.options = options_;
   network.batch_statistics = is_training();
   network.engine = engine;
-  const int threads = engine.threads > 0 ? engine.threads : kernels::available_threads();
+  if (network.engine.threads == 0) network.engine.threads = kernels::available_threads();
   for (size_t i = 0; i < blocks.size(); ++i) {
-    network.blocks.push_back(
-        blocks[i]->fused(*input.layout, pass, initial.empty() ? States{} : initial[i], threads));
+    network.blocks.push_back(blocks[i]->fused(
+        *input.layout, pass, initial.empty() ? States{} : initial[i], network.engine));
   }
   FusedOutput out = run_fused(network, pool_);
   for (size_t i = 0; i < out.batch_mean.size(); ++i) {

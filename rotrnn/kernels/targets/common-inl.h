@@ -17,8 +17,8 @@ namespace rotrnn::kernels::HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-using Full = hn::ScalableTag<float>;   // all lanes
-using One = hn::CappedTag<float, 1>;   // the columns that do not fill a vector
+using Full = hn::ScalableTag<float>;  // all lanes
+using One = hn::CappedTag<float, 1>;  // the columns that do not fill a vector
 
 /// Calls f(tag, column) for whole vectors, then for single columns.
 template <class F>
@@ -34,23 +34,6 @@ HWY_INLINE void for_columns(size_t n, const F& f) {
 template <class Tag, class V = hn::Vec<Tag>>
 HWY_INLINE void add_to(Tag tag, V v, float* p) {
   hn::StoreU(hn::Add(hn::LoadU(tag, p), v), tag, p);
-}
-
-/// Whether rows `ld` apart from p can take streaming stores of whole vectors.
-inline bool streams(const float* p, size_t ld) {
-  const size_t bytes = hn::Lanes(Full()) * sizeof(float);
-  return reinterpret_cast<uintptr_t>(p) % bytes == 0 && ld * sizeof(float) % bytes == 0;
-}
-
-/// Stores past the caches: what is only read again in backward would push out the tile, and an
-/// ordinary store reads each line from memory first.
-template <bool kStream, class Tag, class V>
-HWY_INLINE void store_saved(Tag tag, V v, float* p) {
-  if constexpr (kStream && std::is_same_v<Tag, Full>) {
-    hn::Stream(v, tag, p);
-  } else {
-    hn::StoreU(v, tag, p);
-  }
 }
 
 /// 2^t: the nearest integer n comes from adding 1.5·2^23, which leaves it in the low bits, ready to

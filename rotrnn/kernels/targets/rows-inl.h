@@ -23,8 +23,8 @@ inline void affine(const float* x, size_t ldx, const float* a, const float* c, f
     const float* from = x + r * ldx;
     float* to = u + r * ldu;
     for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-      const auto v = hn::MulAdd(hn::LoadU(tag, from + i), hn::LoadU(tag, a + i),
-                                hn::LoadU(tag, c + i));
+      const auto v =
+          hn::MulAdd(hn::LoadU(tag, from + i), hn::LoadU(tag, a + i), hn::LoadU(tag, c + i));
       hn::StoreU(v, tag, to + i);
     });
   }
@@ -81,7 +81,8 @@ inline void layer_norm(const float* x, size_t ldx, const float* w, const float* 
 inline void add_rows(float* x, size_t ldx, const float* row, size_t rows, size_t n) {
   for (size_t r = 0; r < rows; ++r) {
     float* to = x + r * ldx;
-    for_columns(n, [=](auto tag, size_t i) HWY_ATTR { add_to(tag, hn::LoadU(tag, row + i), to + i); });
+    for_columns(n,
+                [=](auto tag, size_t i) HWY_ATTR { add_to(tag, hn::LoadU(tag, row + i), to + i); });
   }
 }
 
@@ -112,28 +113,24 @@ HWY_INLINE void add_statistics(Tag tag, const TileStatistics& s, bool first, siz
 inline void column_statistics(const float* x, size_t ldx, size_t rows, size_t n, TileStatistics s) {
   for (size_t r = 0; r < rows; ++r) {
     const float* row = x + r * ldx;
-    for_columns(n, [&](auto tag, size_t i) HWY_ATTR {
-      add_statistics(tag, s, r == 0, i, hn::LoadU(tag, row + i));
-    });
+    for_columns(n, [&](auto tag, size_t i)
+                       HWY_ATTR { add_statistics(tag, s, r == 0, i, hn::LoadU(tag, row + i)); });
   }
 }
 
-/// y += skip⊙u + e (in place, and to `keep` if given);  h = mask⊙gelu(y).
-template <bool kStream>
-HWY_INLINE void preactivate_rows(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
-                                 const float* e, const float* mask, float* h, size_t ldh,
-                                 float* keep, size_t ldk, size_t rows, size_t n) {
+/// y += skip⊙u + e;  h = mask⊙gelu(y).
+inline void preactivate(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                        const float* e, const float* mask, float* h, size_t ldh, size_t rows,
+                        size_t n) {
   for (size_t r = 0; r < rows; ++r) {
     float* yr = y + r * ldy;
     const float* ur = u + r * ldu;
     float* hr = h + r * ldh;
-    float* kr = keep == nullptr ? nullptr : keep + r * ldk;
     for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-      auto v = hn::MulAdd(load_or_zero(tag, skip, i), hn::LoadU(tag, ur + i),
-                          hn::LoadU(tag, yr + i));
+      auto v =
+          hn::MulAdd(load_or_zero(tag, skip, i), hn::LoadU(tag, ur + i), hn::LoadU(tag, yr + i));
       if (e != nullptr) v = hn::Add(v, hn::LoadU(tag, e + i));
       hn::StoreU(v, tag, yr + i);
-      if (kr != nullptr) store_saved<kStream>(tag, v, kr + i);
       auto out = hn::Mul(v, gelu_sigmoid(tag, v));
       if (mask != nullptr) out = hn::Mul(out, hn::LoadU(tag, mask + i));
       hn::StoreU(out, tag, hr + i);
@@ -141,55 +138,28 @@ HWY_INLINE void preactivate_rows(float* y, size_t ldy, const float* u, size_t ld
   }
 }
 
-inline void preactivate(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
-                        const float* e, const float* mask, float* h, size_t ldh, float* keep,
-                        size_t ldk, size_t rows, size_t n) {
-  if (streams(keep, ldk)) {
-    preactivate_rows<true>(y, ldy, u, ldu, skip, e, mask, h, ldh, keep, ldk, rows, n);
-  } else {
-    preactivate_rows<false>(y, ldy, u, ldu, skip, e, mask, h, ldh, keep, ldk, rows, n);
-  }
-}
-
-/// q += q_bias;  s = σ(s + s_bias);  out = x + mask⊙q⊙s. s (and q, if it has a bias) are kept in
-/// s_keep (q_keep), which may be s (q).
-template <bool kStream>
-HWY_INLINE void gate_rows(const float* q, size_t ldq, const float* q_bias, float* q_keep,
-                          const float* s, size_t lds, const float* s_bias, float* s_keep,
-                          size_t ldk, const float* mask, const float* x, size_t ldx, float* out,
-                          size_t ldo, size_t rows, size_t n, const TileStatistics* statistics) {
+/// q += q_bias;  s = σ(s + s_bias);  out = x + mask⊙q⊙s.
+inline void gate(float* q, size_t ldq, const float* q_bias, float* s, size_t lds,
+                 const float* s_bias, const float* mask, const float* x, size_t ldx, float* out,
+                 size_t ldo, size_t rows, size_t n, const TileStatistics* statistics) {
   for (size_t r = 0; r < rows; ++r) {
-    const float* qr = q + r * ldq;
-    const float* sr = s + r * lds;
+    float* qr = q + r * ldq;
+    float* sr = s + r * lds;
     const float* xr = x + r * ldx;
     float* to = out + r * ldo;
     for_columns(n, [&](auto tag, size_t i) HWY_ATTR {
       auto value = hn::LoadU(tag, qr + i);
       if (q_bias != nullptr) {
         value = hn::Add(value, hn::LoadU(tag, q_bias + i));
-        store_saved<kStream>(tag, value, q_keep + r * ldk + i);
+        hn::StoreU(value, tag, qr + i);
       }
-      const auto open =
-          sigmoid(tag, hn::Add(hn::LoadU(tag, sr + i), load_or_zero(tag, s_bias, i)));
-      store_saved<kStream>(tag, open, s_keep + r * ldk + i);
+      const auto open = sigmoid(tag, hn::Add(hn::LoadU(tag, sr + i), load_or_zero(tag, s_bias, i)));
+      hn::StoreU(open, tag, sr + i);
       if (mask != nullptr) value = hn::Mul(value, hn::LoadU(tag, mask + i));
       const auto result = hn::MulAdd(value, open, hn::LoadU(tag, xr + i));
       hn::StoreU(result, tag, to + i);
       if (statistics != nullptr) add_statistics(tag, *statistics, r == 0, i, result);
     });
-  }
-}
-
-inline void gate(const float* q, size_t ldq, const float* q_bias, float* q_keep, const float* s,
-                 size_t lds, const float* s_bias, float* s_keep, size_t ldk, const float* mask,
-                 const float* x, size_t ldx, float* out, size_t ldo, size_t rows, size_t n,
-                 const TileStatistics* statistics) {
-  if (s_keep != s && streams(s_keep, ldk) && streams(q_keep, ldk)) {
-    gate_rows<true>(q, ldq, q_bias, q_keep, s, lds, s_bias, s_keep, ldk, mask, x, ldx, out, ldo,
-                    rows, n, statistics);
-  } else {
-    gate_rows<false>(q, ldq, q_bias, q_keep, s, lds, s_bias, s_keep, ldk, mask, x, ldx, out, ldo,
-                     rows, n, statistics);
   }
 }
 
@@ -336,8 +306,8 @@ inline void layer_norm_backward(float* du, size_t lddu, const float* dy, size_t 
       if (dyr != nullptr && skip != nullptr) {
         g = hn::MulAdd(hn::LoadU(tag, skip + i), hn::LoadU(tag, dyr + i), g);
       }
-      const auto hat = hn::Mul(hn::Sub(hn::LoadU(tag, xr + i), hn::Set(tag, m.mean)),
-                               hn::Set(tag, m.rstd));
+      const auto hat =
+          hn::Mul(hn::Sub(hn::LoadU(tag, xr + i), hn::Set(tag, m.mean)), hn::Set(tag, m.rstd));
       add_to(tag, g, sum + i);
       hn::StoreU(hn::MulAdd(g, hat, hn::LoadU(tag, product + i)), tag, product + i);
       g = hn::Mul(g, hn::LoadU(tag, w + i));
@@ -351,8 +321,7 @@ inline void layer_norm_backward(float* du, size_t lddu, const float* dy, size_t 
       }
     });
     const float scale = 1.0f / static_cast<float>(n);
-    const float plain =
-        scale * (hn::GetLane(hn::SumOfLanes(full, plain_v)) + hn::GetLane(plain_1));
+    const float plain = scale * (hn::GetLane(hn::SumOfLanes(full, plain_v)) + hn::GetLane(plain_1));
     const float with = scale * (hn::GetLane(hn::SumOfLanes(full, with_v)) + hn::GetLane(with_1));
     for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
       const auto rstd = hn::Set(tag, m.rstd);
@@ -373,11 +342,11 @@ inline void finish(const float* partial, size_t ldp, const float* scale, const f
     const float* xr = x + r * ldx;
     float* to = out + r * ldo;
     for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-      const auto rest = hn::MulAdd(hn::LoadU(tag, q + i), hn::LoadU(tag, xr + i),
-                                   hn::LoadU(tag, s + i));
+      const auto rest =
+          hn::MulAdd(hn::LoadU(tag, q + i), hn::LoadU(tag, xr + i), hn::LoadU(tag, s + i));
       const auto g = hn::LoadU(tag, from + i);
-      const auto v = scale == nullptr ? hn::Add(g, rest)
-                                      : hn::MulAdd(g, hn::LoadU(tag, scale + i), rest);
+      const auto v =
+          scale == nullptr ? hn::Add(g, rest) : hn::MulAdd(g, hn::LoadU(tag, scale + i), rest);
       hn::StoreU(v, tag, to + i);
     });
   }

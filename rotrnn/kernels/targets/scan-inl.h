@@ -21,11 +21,9 @@ HWY_INLINE void for_states(size_t S, const F& f) {
   for (; s < S; ++s) f.template operator()<1>(one, s);
 }
 
-enum class Store { none, place, keep, stream };  // what a scan writes beside the last state
-
-template <bool kToken, Store kStore, size_t G, class Tag>
+template <bool kToken, bool kStore, size_t G, class Tag>
 HWY_INLINE void scan_columns(Tag tag, ScanRows z, size_t rows, size_t S, size_t s,
-                             ScanLambda lambda, float* state, ScanRows keep) {
+                             ScanLambda lambda, float* state) {
   using V = hn::Vec<Tag>;
   const size_t lanes = hn::Lanes(tag);
   V re[G], im[G], lr[G], li[G];
@@ -37,7 +35,6 @@ HWY_INLINE void scan_columns(Tag tag, ScanRows z, size_t rows, size_t S, size_t 
     li[i] = hn::LoadU(tag, lambda.im + s + i * lanes);
   }
   float* row = z.first + s;
-  float* kept = keep.first == nullptr ? nullptr : keep.first + s;
   const float* lambda_re = lambda.re + s;
   const float* lambda_im = lambda.im + s;
   for (size_t t = 0; t < rows; ++t, row += z.step) {
@@ -51,16 +48,11 @@ HWY_INLINE void scan_columns(Tag tag, ScanRows z, size_t rows, size_t S, size_t 
       const V next = hn::MulAdd(lr[i], re[i], hn::NegMulAdd(li[i], im[i], vr));
       im[i] = hn::MulAdd(lr[i], im[i], hn::MulAdd(li[i], re[i], vi));
       re[i] = next;
-      if constexpr (kStore != Store::none) {
+      if constexpr (kStore) {
         hn::StoreU(re[i], tag, row + i * lanes);
         hn::StoreU(im[i], tag, row + S + i * lanes);
       }
-      if constexpr (kStore == Store::keep || kStore == Store::stream) {
-        store_saved<kStore == Store::stream>(tag, re[i], kept + i * lanes);
-        store_saved<kStore == Store::stream>(tag, im[i], kept + S + i * lanes);
-      }
     }
-    if constexpr (kStore == Store::keep || kStore == Store::stream) kept += keep.step;
     lambda_re += lambda.step;
     lambda_im += lambda.step;
   }
@@ -71,32 +63,24 @@ HWY_INLINE void scan_columns(Tag tag, ScanRows z, size_t rows, size_t S, size_t 
   }
 }
 
-template <Store kStore>
-void scan_any(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state, ScanRows keep) {
+template <bool kStore>
+void scan_any(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state) {
   if (rows == 0) return;
   for_states(S, [&]<size_t G, class Tag>(Tag tag, size_t s) {
     if (lambda.step == 0) {
-      scan_columns<false, kStore, G>(tag, z, rows, S, s, lambda, state, keep);
+      scan_columns<false, kStore, G>(tag, z, rows, S, s, lambda, state);
     } else {
-      scan_columns<true, kStore, G>(tag, z, rows, S, s, lambda, state, keep);
+      scan_columns<true, kStore, G>(tag, z, rows, S, s, lambda, state);
     }
   });
 }
 
-inline void scan(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state,
-                 ScanRows keep) {
-  const auto ld = static_cast<size_t>(keep.step < 0 ? -keep.step : keep.step);
-  if (keep.first == nullptr) {
-    scan_any<Store::place>(z, rows, S, lambda, state, keep);
-  } else if (streams(keep.first, ld) && streams(keep.first, S)) {
-    scan_any<Store::stream>(z, rows, S, lambda, state, keep);
-  } else {
-    scan_any<Store::keep>(z, rows, S, lambda, state, keep);
-  }
+inline void scan(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state) {
+  scan_any<true>(z, rows, S, lambda, state);
 }
 
 inline void scan_end(ScanRows v, size_t rows, size_t S, ScanLambda lambda, float* state) {
-  scan_any<Store::none>(v, rows, S, lambda, state, {nullptr, 0});
+  scan_any<false>(v, rows, S, lambda, state);
 }
 
 template <class Tag, class V>

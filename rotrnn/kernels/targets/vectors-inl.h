@@ -21,7 +21,8 @@ inline double fma_loop(size_t times) {
 #pragma GCC unroll 16
   for (size_t i = 0; i < kChains; ++i) total = hn::Add(total, sum[i]);
   const float used = hn::GetLane(hn::SumOfLanes(d, total));
-  const double done = 2.0 * static_cast<double>(kChains * hn::Lanes(d)) * static_cast<double>(times);
+  const double done =
+      2.0 * static_cast<double>(kChains * hn::Lanes(d)) * static_cast<double>(times);
   return used == 0.125f ? 0.0 : done;  // the sum must be needed, or the loop is gone
 }
 

@@ -1,0 +1,143 @@
+#include "rotrnn/training/bench.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/stopwatch.h"
+#include "rotrnn/kernels/threads.h"
+#include "rotrnn/training/inventory.h"
+#include "rotrnn/training/network.h"
+
+namespace rotrnn {
+namespace {
+
+double peak_memory_mb() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Noise in the shape of the task's data.
+struct Noise {
+  Packed input;
+  torch::Tensor targets;
+  Pass pass;
+};
+
+Noise make_noise(const DataShape& shape, const std::vector<int64_t>& lengths) {
+  torch::manual_seed(0);
+  std::vector<int64_t> offsets{0};
+  Noise noise;
+  for (int64_t length : lengths) {
+    offsets.push_back(offsets.back() + length);
+    noise.pass.sequences.push_back(static_cast<int64_t>(noise.pass.sequences.size()));
+  }
+  noise.input = shape.input == InputKind::tokens
+                    ? Packed(torch::randint(shape.inputs, {offsets.back()}, torch::kInt64), offsets)
+                    : Packed(torch::randn({offsets.back(), shape.inputs}), offsets);
+  const auto batch = static_cast<int64_t>(lengths.size());
+  noise.targets = shape.target == TargetKind::classes
+                      ? torch::randint(shape.outputs, {batch}, torch::kInt64)
+                      : torch::randn({batch, shape.outputs});
+  return noise;
+}
+
+void name_stages(StepBench& result, const EngineTimes& times, double optimiser, double steps) {
+  static constexpr const char* kNames[] = {"norm", "W", "scan", "V", "activation", "GLU"};
+  const double share = steps * result.threads;
+  for (size_t i = 0; i < std::size(kNames); ++i) {
+    result.stages.emplace_back(kNames[i], times.stages.forward[i] / share);
+    result.stages.emplace_back(std::string(kNames[i]) + "_backward",
+                               times.stages.backward[i] / share);
+  }
+  result.stages.emplace_back("blocks", times.blocks / steps);
+  result.stages.emplace_back("map", times.map / steps);
+  result.stages.emplace_back("optimiser", optimiser / steps);
+}
+
+}  // namespace
+
+double measure_peak_gflops(int threads) {
+  double best = 0;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    std::vector<double> rates(static_cast<size_t>(threads));
+    kernels::parallel_for(threads, [&](int t) {
+      double seconds = 0, operations = 0;
+      {
+        const kernels::Stopwatch watch(&seconds);
+        operations = kernels::table().fma_loop(5'000'000);
+      }
+      rates[static_cast<size_t>(t)] = operations / seconds * 1e-9;
+    });
+    double total = 0;
+    for (double rate : rates) total += rate;
+    best = std::max(best, total);
+  }
+  return best;
+}
+
+StepBench bench_step(const StepBenchOptions& options) {
+  const TrainingOptions& t = options.config.training;
+  StepBench result;
+  result.threads = use_threads(t.threads);
+  const double peak_before = measure_peak_gflops(result.threads);
+
+  const DataShape shape = describe_task(options.config.task).shape;
+  SequenceModel model(options.config.model, shape, static_cast<uint64_t>(t.seed));
+  EngineTimes times;
+  model->engine = t.engine();
+  model->engine.threads = result.threads;
+  result.fused = model->uses_fused();
+  AdamW optimiser(*model);
+  Noise noise = make_noise(shape, options.lengths);
+  const double memory_before = peak_memory_mb();
+
+  std::vector<double> seconds;
+  double optimiser_seconds = 0;
+  constexpr int kWarmUp = 2;  // the first step touches fresh memory
+  for (int step = 0; step < kWarmUp + options.repeats; ++step) {
+    if (step == kWarmUp) {
+      model->engine.times = &times;
+      optimiser_seconds = 0;
+    }
+    double whole = 0;
+    {
+      const kernels::Stopwatch watch(&whole);
+      optimiser.zero_grad();
+      noise.pass.step = step;
+      const torch::Tensor y = model->forward(noise.input, noise.pass).y;
+      loss_of(shape.target, y, noise.targets).backward();
+      const kernels::Stopwatch optimiser_watch(&optimiser_seconds);
+      optimiser.gradient_norm();
+      optimiser.step(step + 1, t.global_lr * 1e-3, t.recurrent_lr * 1e-3, t.weight_decay);
+    }
+    if (step >= kWarmUp) seconds.push_back(whole);
+  }
+
+  const auto tokens = static_cast<double>(noise.input.layout->tokens());
+  result.seconds_per_step = median(seconds);
+  result.fastest_step = *std::min_element(seconds.begin(), seconds.end());
+  result.tokens_per_second = tokens / result.seconds_per_step;
+  result.useful_gflops =
+      result.tokens_per_second * useful_flops_per_token(options.config.model) * 1e-9;
+  result.peak_memory_mb = peak_memory_mb() - memory_before;
+  result.peak_gflops = std::max(peak_before, measure_peak_gflops(result.threads));
+  result.fraction_of_peak = result.useful_gflops / result.peak_gflops;
+  if (result.fused) {
+    double total = 0;
+    for (double s : seconds) total += s;
+    result.outside_blocks = 1 - times.blocks / total;
+    name_stages(result, times, optimiser_seconds, static_cast<double>(options.repeats));
+  }
+  return result;
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,93 @@
+#include "rotrnn/kernels/gemm.h"
+
+#include "rotrnn/kernels/reference.h"
+#include "tests/kernels/test_util.h"
+
+namespace rotrnn::kernels::testing {
+namespace {
+
+struct Size {
+  size_t M, K, N;
+};
+const Size kSizes[] = {{1, 1, 1},  {6, 16, 16}, {7, 17, 5},    {96, 128, 64}, {13, 300, 33},
+                       {5, 2, 97}, {25, 64, 1}, {131, 40, 19}, {12, 513, 16}};
+
+/// Rows of `width` out of a padded matrix.
+Floats unpad(const Floats& padded, size_t rows, size_t ld, size_t width) {
+  Floats out;
+  for (size_t r = 0; r < rows; ++r) {
+    out.insert(out.end(), padded.begin() + static_cast<long>(r * ld),
+               padded.begin() + static_cast<long>(r * ld + width));
+  }
+  return out;
+}
+
+void check_multiply(const Gemm& gemm, const Size& s, bool add, bool transposed) {
+  const size_t lda = s.K + 3, ldc = s.N + 5;
+  const Floats a = normal(s.M * lda, 1), b = normal(s.K * s.N, 2), c = normal(s.M * ldc, 3);
+  Floats packed(gemm.packed_size(s.K, s.N) + 16), out = c;
+  const Floats stored = transposed ? reference::transpose(b, s.K, s.N) : b;
+  gemm.pack(packed.data(), stored.data(), s.K, s.N, transposed ? 1 : s.N, transposed ? s.K : 1);
+  gemm.multiply(out.data(), ldc, a.data(), lda, packed.data(), s.M, s.K, s.N, add);
+  const Floats A = unpad(a, s.M, lda, s.K), C = unpad(c, s.M, ldc, s.N);
+  Doubles exact = reference::product(widen(A), widen(b), s.M, s.K, s.N);
+  Floats plain = reference::product(A, b, s.M, s.K, s.N);
+  for (size_t i = 0; add && i < exact.size(); ++i) exact[i] += C[i], plain[i] += C[i];
+  expect_close("multiply", unpad(out, s.M, ldc, s.N), plain, exact);
+  for (size_t r = 0; r < s.M; ++r) {
+    for (size_t i = s.N; i < ldc; ++i) ASSERT_EQ(out[r * ldc + i], c[r * ldc + i]) << "beyond N";
+  }
+}
+
+void check_outer(const Gemm& gemm, const Size& s, bool add) {
+  const size_t lda = s.M + 2, ldb = s.N + 7, ldc = s.N + 1;
+  const Floats a = normal(s.K * lda, 4), b = normal(s.K * ldb, 5), c = normal(s.M * ldc, 6);
+  Floats out = c;
+  gemm.outer(out.data(), ldc, a.data(), lda, b.data(), ldb, s.M, s.K, s.N, add);
+  const Floats A = reference::transpose(unpad(a, s.K, lda, s.M), s.K, s.M);
+  const Floats B = unpad(b, s.K, ldb, s.N), C = unpad(c, s.M, ldc, s.N);
+  Doubles exact = reference::product(widen(A), widen(B), s.M, s.K, s.N);
+  Floats plain = reference::product(A, B, s.M, s.K, s.N);
+  for (size_t i = 0; add && i < exact.size(); ++i) exact[i] += C[i], plain[i] += C[i];
+  expect_close("outer", unpad(out, s.M, ldc, s.N), plain, exact);
+}
+
+TEST(Gemm, MatchesOracle) {
+  for_each_target([] {
+    for (const std::string& name : available_gemms()) {
+      for (const Size& s : kSizes) {
+        SCOPED_TRACE(name + " " + std::to_string(s.M) + "," + std::to_string(s.K) + "," +
+                     std::to_string(s.N));
+        for (bool add : {false, true}) {
+          check_multiply(gemm(name), s, add, false);
+          check_multiply(gemm(name), s, add, true);
+          check_outer(gemm(name), s, add);
+        }
+      }
+    }
+  });
+}
+
+TEST(Gemm, UnknownNameSaysWhatThereIs) {
+  try {
+    gemm("nonsense");
+    FAIL() << "no exception";
+  } catch (const std::invalid_argument& e) {
+    EXPECT_NE(std::string(e.what()).find("hwy"), std::string::npos);
+  }
+}
+
+TEST(Simd, UnknownTargetSaysWhatThereIs) {
+  EXPECT_THROW(set_target("nonsense"), std::invalid_argument);
+  EXPECT_GE(available_targets().size(), 2u);
+}
+
+TEST(Gemm, PaddedStrideSpreadsOverSets) {
+  for (size_t n = 1; n < 600; ++n) {
+    EXPECT_GE(padded_stride(n), n);
+    EXPECT_EQ(padded_stride(n) % 32, 16u);
+  }
+}
+
+}  // namespace
+}  // namespace rotrnn::kernels::testing
