@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -155,6 +156,28 @@ class Use(Cli):
             self.assertEqual(json.loads(done.stdout)["parameters"], count)
         self.assertIn("212,291 parameters", self.run_program("info", config, "--no-measure").stdout)
 
+    def test_bench_step(self):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        begin = time.monotonic()
+        done = self.run_program("bench", "step", "--batch", 16, "--length", 500, "--threads", 1,
+                                "--repeats", 30, "--json")
+        wall = time.monotonic() - begin
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.assertLessEqual(used / wall, 1.1, "--threads 1 must not use a second CPU")
+        line = json.loads(done.stdout)
+        for key in ["seconds_per_step", "tokens_per_second", "useful_gflops", "peak_gflops",
+                    "fraction_of_peak", "peak_memory_mb"]:
+            self.assertGreater(line[key], 0, key)
+        self.assertLess(line["fraction_of_peak"], 1)
+        self.assertAlmostEqual(line["tokens_per_second"] * line["seconds_per_step"], 8000, places=3)
+        self.assertGreaterEqual(len(line["stages"]), 12)
+        text = self.run_program("bench", "step", "--config", self.config, "--lengths", "30,7,1",
+                                "--kernels", "reference").stdout
+        self.assertIn("reference kernels", text)
+        self.fails("bench", "step", "--lengths", "3,x", code=2, says="--lengths")
+        self.fails("bench", "step", "--kernels", "cuda", code=2, says="--kernels")
+
     def test_init_from(self):
         self.run_program("train", self.config, "--out", "a")
         done = self.run_program("train", self.config, "--out", "b", "--init-from", "a")
@@ -172,7 +195,8 @@ class Use(Cli):
 
     def test_help_of_every_command(self):
         for command in [[], ["train"], ["eval"], ["predict"], ["info"], ["data"],
-                        ["data", "make"], ["data", "make", "listops"], ["data", "inspect"]]:
+                        ["data", "make"], ["data", "make", "listops"], ["data", "inspect"],
+                        ["bench"], ["bench", "step"]]:
             self.assertIn("--help", self.run_program(*command, "--help").stdout)
         self.assertRegex(self.run_program("--version").stdout, r"rotrnn \d+\.\d+\.\d+")
 

@@ -6,8 +6,11 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rotrnn/io/atomic_file.h"

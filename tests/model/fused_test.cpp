@@ -279,6 +279,40 @@ TEST(FusedEngine, SecondBackwardIsRefused) {
   EXPECT_THROW(loss.backward(), std::exception);
 }
 
+// Up to a million steps with the slowest decay of the paper: the error stays that of the reference,
+// and small, because nothing sums angles.
+TEST(FusedEngine, LongSequencesKeepTheirDigits) {
+  for (const int64_t length : {4096, 65536, 1 << 20}) {
+    ModelOptions m;
+    m.width = 4;
+    m.state = 8;
+    m.heads = 2;
+    m.depth = 1;
+    m.norm = NormKind::layer;
+    m.pooling = Pooling::last;
+    m.init.theta_max = 3;
+    const DataShape shape{InputKind::channels, 1, TargetKind::values, 2};
+    torch::manual_seed(1);
+    const Tensor u = torch::randn({length, 1});
+    auto final_state = [&](torch::ScalarType type, Kernels kernels) {
+      SequenceModel model(m, shape, 3);
+      model->to(type);
+      torch::NoGradGuard no_grad;
+      model->blocks[0]->layer->gamma_log.fill_(std::log(-std::log(0.9999)));
+      model->engine.kernels = kernels;
+      return model->forward({u.to(type), {0, length}}).final[0].forward;
+    };
+    const Tensor exact = final_state(torch::kFloat64, Kernels::reference);
+    const double reference =
+        relative_error(final_state(torch::kFloat32, Kernels::reference), exact);
+    const double fused = relative_error(final_state(torch::kFloat32, Kernels::fused), exact);
+    fmt::print("length {}: error of the final state {:.1e} fused, {:.1e} reference\n", length,
+               fused, reference);
+    EXPECT_LE(fused, 4 * std::max(reference, 5e-7));
+    EXPECT_LE(fused, 2e-3);
+  }
+}
+
 TEST(FusedMap, EqualsTheReferenceMap) {
   for (const int64_t dh : {2, 3, 4, 7, 8, 16, 33}) {
     for (const auto normalisation :

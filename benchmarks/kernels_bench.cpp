@@ -1,0 +1,255 @@
+// Google Benchmark of each kernel on one tile of 96 rows: items are tokens, and the GEMMs count
+// FLOP.
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+#include "rotrnn/kernels/adamw.h"
+#include "rotrnn/kernels/block.h"
+#include "rotrnn/kernels/embedding.h"
+#include "rotrnn/kernels/expm.h"
+#include "rotrnn/kernels/pooling.h"
+#include "rotrnn/kernels/rotrnn_map.h"
+#include "rotrnn/kernels/simd.h"
+
+namespace rotrnn::kernels {
+namespace {
+
+constexpr size_t kRows = 96;
+
+std::vector<float> values(size_t count) {
+  std::vector<float> v(count);
+  for (size_t i = 0; i < count; ++i) v[i] = 0.01f * static_cast<float>(i % 97) - 0.5f;
+  return v;
+}
+
+void count_flop(benchmark::State& state, double flop) {
+  state.counters["GFLOP/s"] = benchmark::Counter(
+      flop * static_cast<double>(state.iterations()) / 1e9, benchmark::Counter::kIsRate);
+}
+
+void multiply(benchmark::State& state, const char* name) {
+  const Gemm& g = gemm(name);
+  const auto K = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
+  const size_t lda = padded_stride(K), ldc = padded_stride(N);
+  const auto a = values(kRows * lda), b = values(K * N);
+  std::vector<float> c(kRows * ldc), packed(g.packed_size(K, N));
+  g.pack(packed.data(), b.data(), K, N, N, 1);
+  for (auto _ : state) {
+    g.multiply(c.data(), ldc, a.data(), lda, packed.data(), kRows, K, N, false);
+    benchmark::ClobberMemory();
+  }
+  count_flop(state, 2.0 * kRows * static_cast<double>(K * N));
+}
+
+void outer(benchmark::State& state, const char* name) {
+  const Gemm& g = gemm(name);
+  const auto R = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
+  const size_t lda = padded_stride(R), ldb = padded_stride(N);
+  const auto a = values(kRows * lda), b = values(kRows * ldb);
+  std::vector<float> c(R * N);
+  for (auto _ : state) {
+    g.outer(c.data(), N, a.data(), lda, b.data(), ldb, R, kRows, N, true);
+    benchmark::ClobberMemory();
+  }
+  count_flop(state, 2.0 * kRows * static_cast<double>(R * N));
+}
+
+void gemm_sizes(benchmark::internal::Benchmark* b) {
+  for (auto [K, N] : {std::pair{128, 256},
+                      {256, 128},
+                      {128, 128},
+                      {256, 192},
+                      {192, 256},
+                      {256, 256},
+                      {96, 128},
+                      {128, 96},
+                      {96, 96}}) {
+    b->Args({K, N});
+  }
+}
+BENCHMARK_CAPTURE(multiply, hwy, "hwy")->Apply(gemm_sizes);
+BENCHMARK_CAPTURE(outer, hwy, "hwy")->Apply(gemm_sizes);
+const int registered = [] {  // libxsmm only where the build has it
+  if (gemm_xsmm() == nullptr) return 0;
+  gemm_sizes(benchmark::RegisterBenchmark("multiply/xsmm", [](auto& s) { multiply(s, "xsmm"); }));
+  gemm_sizes(benchmark::RegisterBenchmark("outer/xsmm", [](auto& s) { outer(s, "xsmm"); }));
+  return 1;
+}();
+
+/// A tile kernel on D = 128, 2S = 256; f gets buffers a .. e of kRows × 272 floats.
+template <class F>
+void tile_kernel(benchmark::State& state, const F& f) {
+  std::vector<std::vector<float>> b(6, values(kRows * 272));
+  for (auto _ : state) {
+    f(b);
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kRows));
+}
+
+using Buffers = std::vector<std::vector<float>>;
+constexpr size_t kD = 128, kLd = 144, kS = 128, kLdz = 272;
+
+void scan(benchmark::State& state) {
+  std::vector<float> zero(2 * kS), re(kS, 0.9f), im(kS, 0.1f);
+  tile_kernel(state, [&](Buffers& b) {
+    table().scan({b[0].data(), kLdz}, kRows, kS, {re.data(), im.data(), 0}, zero.data());
+    std::fill(zero.begin(), zero.end(), 0.0f);
+  });
+}
+BENCHMARK(scan);
+
+void scan_adjoint(benchmark::State& state) {
+  std::vector<float> zero(2 * kS), re(kS, 0.9f), im(kS, 0.1f);
+  std::vector<double> sum(2 * kS);
+  tile_kernel(state, [&](Buffers& b) {
+    table().scan_adjoint({b[0].data(), kLdz}, kRows, kS, {re.data(), im.data(), 0},
+                         {b[1].data(), kLdz}, zero.data(), zero.data(),
+                         {sum.data(), nullptr, nullptr, false});
+    b[0][0] = 0;
+  });
+}
+BENCHMARK(scan_adjoint);
+
+void affine(benchmark::State& state) {
+  tile_kernel(state, [&](Buffers& b) {
+    table().affine(b[0].data(), kD, b[1].data(), b[2].data(), b[3].data(), kLd, kRows, kD);
+  });
+}
+BENCHMARK(affine);
+
+void layer_norm(benchmark::State& state) {
+  tile_kernel(state, [&](Buffers& b) {
+    table().layer_norm(b[0].data(), kD, b[1].data(), b[2].data(), 1e-5f, b[3].data(), kLd, kRows,
+                       kD);
+  });
+}
+BENCHMARK(layer_norm);
+
+void preactivate(benchmark::State& state) {
+  std::vector<float> skip(kD, 0.0f);
+  tile_kernel(state, [&](Buffers& b) {
+    table().preactivate(b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr, nullptr,
+                        b[2].data(), kLd, kRows, kD);
+  });
+}
+BENCHMARK(preactivate);
+
+void gate(benchmark::State& state) {
+  std::vector<float> statistics(3 * kD);
+  const TileStatistics s{statistics.data(), statistics.data() + kD, statistics.data() + 2 * kD};
+  tile_kernel(state, [&](Buffers& b) {
+    table().gate(b[0].data(), kLd, nullptr, b[1].data(), kLd, b[5].data(), nullptr, b[2].data(), kD,
+                 b[3].data(), kD, kRows, kD, &s);
+  });
+}
+BENCHMARK(gate);
+
+void gelu_pair(benchmark::State& state) {
+  tile_kernel(state, [&](Buffers& b) {
+    table().gelu_pair(b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(), kLd, kRows, kD);
+  });
+}
+BENCHMARK(gelu_pair);
+
+void gate_backward(benchmark::State& state) {
+  tile_kernel(state, [&](Buffers& b) {
+    table().gate_backward(b[0].data(), kD, nullptr, b[1].data(), kLd, b[2].data(), kD, nullptr, 0,
+                          b[3].data(), kLd, nullptr, b[4].data(), kRows, kD);
+  });
+}
+BENCHMARK(gate_backward);
+
+void preactivate_backward(benchmark::State& state) {
+  std::vector<float> zero(kRows * kLd);
+  tile_kernel(state, [&](Buffers& b) {
+    table().preactivate_backward(b[0].data(), kLd, zero.data(), kLd, b[2].data(), kD, nullptr,
+                                 b[3].data(), kD, true, false, b[4].data(), kLd, b[5].data(),
+                                 nullptr, kRows, kD);
+  });
+}
+BENCHMARK(preactivate_backward);
+
+void batch_norm_backward(benchmark::State& state) {
+  std::vector<float> v(5 * kD);
+  tile_kernel(state, [&](Buffers& b) {
+    table().batch_norm_backward(b[0].data(), kLd, b[1].data(), kLd, v.data(), b[2].data(), kD,
+                                v.data(), v.data(), v.data(), b[3].data(), kD, b[4].data(), kD,
+                                v.data() + 3 * kD, v.data() + 4 * kD, kRows, kD);
+  });
+}
+BENCHMARK(batch_norm_backward);
+
+void adamw_step(benchmark::State& state) {
+  const auto n = static_cast<size_t>(state.range(0));
+  auto w = values(n), g = values(n), m = values(n);
+  std::vector<float> v(n, 1.0f);
+  for (auto _ : state) adamw({}, 10, w.data(), g.data(), m.data(), v.data(), n, 1);
+  state.SetItemsProcessed(static_cast<int64_t>(static_cast<size_t>(state.iterations()) * n));
+}
+BENCHMARK(adamw_step)->Arg(1 << 16)->Arg(1 << 20);
+
+void expm(benchmark::State& state) {
+  const auto d = static_cast<size_t>(state.range(0));
+  std::vector<double> A(d * d), P(d * d);
+  for (size_t i = 0; i < d; ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      A[i * d + j] = static_cast<double>((i * 7 + j * 3) % 5) - 2.0;
+      A[j * d + i] = -A[i * d + j];
+    }
+  }
+  for (auto _ : state) expm_skew(A.data(), P.data(), d);
+}
+BENCHMARK(expm)->Arg(2)->Arg(4)->Arg(8)->Arg(12)->Arg(32)->Arg(64);
+
+/// The map of one layer: D, N, H.
+void map(benchmark::State& state) {
+  RotrnnMapSizes s;
+  s.D = static_cast<size_t>(state.range(0)), s.N = static_cast<size_t>(state.range(1));
+  s.H = static_cast<size_t>(state.range(2));
+  auto theta = values(s.H * s.angles()), log = values(s.H), M = values(s.N * s.head());
+  auto B = values(s.N * s.D), C = values(s.N * s.D);
+  auto re = values(s.S()), im = re, W = values(2 * s.S() * s.D), V = W;
+  std::vector<double> P(s.N * s.head());
+  const RotrnnParameters<const float> p{theta.data(), log.data(), M.data(),
+                                        B.data(),     C.data(),   nullptr};
+  auto dtheta = theta, dlog = log, dM = M, dB = B, dC = C;
+  for (auto _ : state) {
+    rotrnn_map_forward<float>(
+        s, p, {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr}, P.data());
+    if (state.range(3) == 0) continue;
+    rotrnn_map_backward<float>(
+        s, p, P.data(), {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr},
+        {dtheta.data(), dlog.data(), dM.data(), dB.data(), dC.data(), nullptr});
+  }
+}
+BENCHMARK(map)
+    ->Args({128, 256, 32, 0})
+    ->Args({128, 256, 32, 1})
+    ->Args({512, 384, 32, 1})
+    ->Unit(benchmark::kMicrosecond);
+
+void pool(benchmark::State& state) {
+  const std::vector<int64_t> offsets{0, 2048, 4096, 6144, 8192};
+  const auto x = values(8192 * kD);
+  std::vector<float> out(4 * kD);
+  for (auto _ : state) pool_mean({offsets.data(), 4}, x.data(), kD, out.data(), 1);
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * 8192);
+}
+BENCHMARK(pool);
+
+void embedding_gradient(benchmark::State& state) {
+  std::vector<int64_t> tokens(8192);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int64_t>(i * i % 18);
+  const auto g = values(8192 * kD);
+  std::vector<float> out(18 * kD);
+  for (auto _ : state) {
+    embedding_backward(tokens.data(), tokens.size(), g.data(), kD, 18, out.data(), 1);
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * 8192);
+}
+BENCHMARK(embedding_gradient);
+
+}  // namespace
+}  // namespace rotrnn::kernels
