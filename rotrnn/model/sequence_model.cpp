@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 
@@ -37,6 +38,18 @@ void initialise(torch::nn::Module& model, uint64_t seed) {
     } else if (auto* embedding = entry.value()->as<torch::nn::Embedding>()) {
       fill(embedding->weight, ".weight", [](Random& r) { return r.normal(); });
     }
+  }
+}
+
+// The kernels trust their caller; LibTorch's embedding would have checked.
+void check_tokens(const Tensor& values, int64_t vocabulary) {
+  const Tensor tokens = values.contiguous();
+  const auto* begin = tokens.data_ptr<int64_t>();
+  const auto [low, high] = std::minmax_element(begin, begin + tokens.numel());
+  if (*low < 0 || *high >= vocabulary) {
+    throw std::invalid_argument(
+        fmt::format("model input: token number {} is outside the vocabulary of {}",
+                    *low < 0 ? *low : *high, vocabulary));
   }
 }
 
@@ -155,6 +168,7 @@ Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pas
 Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
                                         const std::vector<States>& initial,
                                         std::vector<States>& final) {
+  if (embedding) check_tokens(input.values, shape_.inputs);
   FusedNetwork network;
   network.input = input;
   network.encoder_weight = embedding ? embedding->weight : linear->weight;

@@ -19,15 +19,23 @@ const char* group_name(ParameterGroup group) {
   }
 }
 
-// Numbers per token that a block of the reference path keeps for the backward pass: its input, the
-// normalised input, the layer's output, h and the gate, two masks, and the states.
-double saved_per_token(const ModelOptions& m) {
+// Numbers per token that a training step holds at its peak.
+double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
-  const double directions = m.bidirectional ? 2 : 1;
-  const double activation = m.activation == Activation::gelu       ? 0
-                            : m.activation == Activation::full_glu ? 3
-                                                                   : 2;
-  return (3 + activation + (m.dropout > 0 ? 4 : 0)) * D + directions * N;
+  const double depth = static_cast<double>(m.depth), states = (m.bidirectional ? 2 : 1) * N;
+  const double gates = m.activation == Activation::gelu       ? 0
+                       : m.activation == Activation::full_glu ? 2
+                                                              : 1;
+  if (t.kernels == Kernels::fused) {
+    // A block's input, and unless they are computed again its output before the activation, its
+    // gates and its states; the last output and two gradients.
+    const double kept = t.memory == MemoryMode::low ? D : (2 + gates) * D + states;
+    return depth * kept + 3 * D;
+  }
+  // Input, normalised input, the layer's output, h, the gates, two masks, the states; on top of
+  // that the backward pass of one scan holds about six copies of its states.
+  const double kept = (3 + (gates > 0 ? 1 + gates : 0) + (m.dropout > 0 ? 4 : 0)) * D + states;
+  return depth * kept + 6 * (N + D);
 }
 
 double measure_rate(const Config& config, const TaskFacts& facts) {
@@ -48,7 +56,7 @@ double measure_rate(const Config& config, const TaskFacts& facts) {
                             : torch::randn({batch * length, facts.shape.inputs}),
                      offsets);
   double best = 0;
-  for (int repeat = 0; repeat < 3; ++repeat) {  // the first one warms up
+  for (int repeat = 0; repeat < 6; ++repeat) {  // the first ones touch fresh memory
     const auto begin = std::chrono::steady_clock::now();
     optimiser.zero_grad();
     model->forward(input, pass).y.sum().backward();
@@ -90,10 +98,7 @@ Estimate estimate(const Config& config, const TaskFacts& facts, bool measure) {
     parameters += static_cast<double>(p.count);
   }
   const double part = out.tokens_per_step / static_cast<double>(t.accumulate);
-  const double saved = static_cast<double>(config.model.depth) * saved_per_token(config.model);
-  // On top of what is saved, the backward pass of one scan holds about six copies of its states.
-  const double transient = 6.0 * static_cast<double>(config.model.state + config.model.width);
-  out.memory_bytes = 4 * (4 * parameters + part * (saved + transient));
+  out.memory_bytes = 4 * (4 * parameters + part * numbers_per_token(config.model, t));
   if (measure) {
     out.tokens_per_second = measure_rate(config, facts);
     out.hours = static_cast<double>(t.steps) * out.tokens_per_step / out.tokens_per_second / 3600;

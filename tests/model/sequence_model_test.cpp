@@ -226,6 +226,11 @@ TEST(SequenceModel, WrongInputIsRefused) {
   SequenceModel model(small(), kTokens, 2);
   EXPECT_THROW(model->forward({torch::zeros({3, 2}), std::vector<int64_t>{0, 3}}),
                std::invalid_argument);
+  for (const int64_t wrong : {-1, 11}) {  // the vocabulary is 11
+    const Packed tokens(torch::tensor(std::vector<int64_t>{3, wrong}, torch::kInt64),
+                        std::vector<int64_t>{0, 2});
+    EXPECT_THROW(model->forward(tokens), std::invalid_argument);
+  }
   EXPECT_THROW(Packed(torch::zeros({3}), std::vector<int64_t>{0, 2}), std::invalid_argument);
   EXPECT_THROW(Packed(torch::zeros({3}), std::vector<int64_t>{0, 3, 3}), std::invalid_argument);
   ModelOptions m = small();
