@@ -35,7 +35,7 @@ inline void free_pages(void* data, [[maybe_unused]] size_t bytes) {
 
 /// Aligned memory that is grown once and reused. `take` hands out pieces; `reset` frees all pieces
 /// at once and keeps the memory, joined into one block, so that from the second step on nothing is
-/// allocated: touching fresh pages costs six times as much as reusing them (DESIGN section 5).
+/// allocated: touching fresh pages costs six times as much as reusing them.
 class Arena {
  public:
   Arena() = default;

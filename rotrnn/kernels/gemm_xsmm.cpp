@@ -6,7 +6,7 @@
 
 /// libxsmm is column-major, so a row-major C = A·B is asked for as Cᵀ = Bᵀ·Aᵀ: its "A" is our B.
 /// Kernels are generated per shape and kept by libxsmm. Called with whole matrices they reach
-/// 50–68 GFLOP/s a core, on blocks of K 64–96 × N 32–64 88–99 (DESIGN section 5): hence the blocks.
+/// 50–68 GFLOP/s a core, on blocks of K 64–96 × N 32–64 88–99: hence the blocks.
 namespace rotrnn::kernels {
 namespace {
 

@@ -6,7 +6,7 @@ namespace rotrnn::kernels {
 
 /// The complex diagonal scan over rows [re plane | im plane] of 2S floats, `ld` floats apart:
 ///   z_t = λ_t ⊙ z_{t-1} + v_t            v in, z out, in place
-/// and its adjoint (DESIGN section 3; complex gradients are ∂/∂Re + i·∂/∂Im):
+/// and its adjoint (complex gradients are ∂/∂Re + i·∂/∂Im):
 ///   g_t = ∂L/∂z_t + conj(λ_{t+1})·g_{t+1},   ∂L/∂v_t = g_t,   ∂L/∂λ_t = g_t·conj(z_{t-1})
 /// `reverse` runs from the last row to the first.
 struct ScanSystem {
