@@ -2,83 +2,147 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "rotrnn/kernels/head_size.h"
 
 namespace rotrnn::kernels {
 namespace {
 
-/// c += a·b for d × d matrices.
-void add_product(double* __restrict c, const double* __restrict a, const double* __restrict b,
-                 size_t d) {
-  for (size_t i = 0; i < d; ++i) {
-    double* row = c + i * d;
-    for (size_t k = 0; k < d; ++k) {
-      const double x = a[i * d + k];
-      const double* from = b + k * d;
-      for (size_t j = 0; j < d; ++j) row[j] += x * from[j];
-    }
-  }
-}
-
-/// A matrix and, if it has one, its tangent: the derivative of every formula below comes along by
-/// the product rule.
+/// A matrix and, unless null, its tangent: the derivative of every formula below comes along by the
+/// product rule.
 struct Dual {
-  std::vector<double> value, tangent;
+  double* value;
+  double* tangent;
 };
 
-Dual multiply(const Dual& a, const Dual& b, size_t d) {
-  Dual c{std::vector<double>(d * d, 0.0), std::vector<double>(a.tangent.size(), 0.0)};
-  add_product(c.value.data(), a.value.data(), b.value.data(), d);
-  if (!c.tangent.empty()) {
-    add_product(c.tangent.data(), a.tangent.data(), b.value.data(), d);
-    add_product(c.tangent.data(), a.value.data(), b.tangent.data(), d);
+/// exp of a d × d matrix. Size: see with_size.
+template <class Size>
+class Expm {
+ public:
+  Expm(Size size, bool with_tangent) : d_(size), with_tangent_(with_tangent) {
+    const size_t count = size_t{size} * size_t{size};
+    memory_.resize(kMatrices * 2 * count);  // one for each thread, grown once
+    for (size_t i = 0; i < kMatrices; ++i) {
+      double* place = memory_.data() + 2 * i * count;
+      matrix_[i] = {place, with_tangent ? place + count : nullptr};
+    }
   }
-  return c;
-}
 
-void add_scaled(Dual& to, double scale, const Dual& from) {
-  for (size_t i = 0; i < to.value.size(); ++i) to.value[i] += scale * from.value[i];
-  for (size_t i = 0; i < to.tangent.size(); ++i) to.tangent[i] += scale * from.tangent[i];
-}
+  /// Where the argument goes; overwritten by exponential().
+  Dual argument() { return matrix_[0]; }
 
-/// Paterson-Stockmeyer: Σ A^k/k! to degree 16 as a polynomial in A⁴ with cubic coefficients.
-Dual taylor(const Dual& A, size_t d) {
-  double c[17] = {1};
-  for (size_t k = 1; k < 17; ++k) c[k] = c[k - 1] / static_cast<double>(k);
-  const Dual A2 = multiply(A, A, d), A3 = multiply(A, A2, d), A4 = multiply(A2, A2, d);
-  Dual sum{std::vector<double>(d * d, 0.0), std::vector<double>(A.tangent.size(), 0.0)};
-  add_scaled(sum, c[16], A4);
-  for (size_t k = 12;; k -= 4) {
-    add_scaled(sum, c[k + 3], A3);
-    add_scaled(sum, c[k + 2], A2);
-    add_scaled(sum, c[k + 1], A);
-    for (size_t i = 0; i < d; ++i) sum.value[i * d + i] += c[k];
-    if (k == 0) return sum;
-    sum = multiply(sum, A4, d);
+  Dual exponential() {
+    const int s = squarings(matrix_[0].value);
+    scale(matrix_[0], std::ldexp(1.0, -s));
+    Dual P = taylor(), other = matrix_[0];
+    for (int i = 0; i < s; ++i) {
+      multiply(other, P, P);
+      std::swap(P, other);
+    }
+    return P;
   }
-}
 
-int squarings(const double* A, size_t d) {
-  double norm = 0;
-  for (size_t j = 0; j < d; ++j) {
-    double column = 0;
-    for (size_t i = 0; i < d; ++i) column += std::abs(A[i * d + j]);
-    norm = std::max(norm, column);
+ private:
+  static constexpr size_t kMatrices = 6;
+  static constexpr bool kInRegisters = [] {  // larger rows were measured slower: they spill
+    if constexpr (std::is_same_v<Size, size_t>)
+      return false;
+    else
+      return Size::value <= 6;
+  }();
+
+  size_t count() const { return size_t{d_} * size_t{d_}; }
+
+  void add_product(double* __restrict c, const double* __restrict a,
+                   const double* __restrict b) const {
+    const size_t d = d_;
+    for (size_t i = 0; i < d; ++i) {
+      double* to = c + i * d;
+      if constexpr (!kInRegisters) {
+        for (size_t k = 0; k < d; ++k) {
+          for (size_t j = 0; j < d; ++j) to[j] += a[i * d + k] * b[k * d + j];
+        }
+      } else {
+        double row[Size::value];
+        std::copy_n(to, Size::value, row);
+        for (size_t k = 0; k < Size::value; ++k) {
+          for (size_t j = 0; j < Size::value; ++j) row[j] += a[i * d + k] * b[k * d + j];
+        }
+        std::copy_n(row, Size::value, to);
+      }
+    }
   }
-  int s = 0;
-  for (; norm > 0.7 && s < 1000; norm /= 2) ++s;
-  return s;
-}
 
-Dual expm(Dual A, size_t d) {
-  const int s = squarings(A.value.data(), d);
-  const double scale = std::ldexp(1.0, -s);
-  for (double& x : A.value) x *= scale;
-  for (double& x : A.tangent) x *= scale;
-  Dual P = taylor(A, d);
-  for (int i = 0; i < s; ++i) P = multiply(P, P, d);
-  return P;
-}
+  void clear(Dual to) const {
+    std::fill_n(to.value, count(), 0.0);
+    if (with_tangent_) std::fill_n(to.tangent, count(), 0.0);
+  }
+
+  void multiply(Dual to, Dual a, Dual b) const {
+    clear(to);
+    add_product(to.value, a.value, b.value);
+    if (!with_tangent_) return;
+    add_product(to.tangent, a.tangent, b.value);
+    add_product(to.tangent, a.value, b.tangent);
+  }
+
+  void scale(Dual a, double by) const {
+    for (size_t i = 0; i < count(); ++i) a.value[i] *= by;
+    if (!with_tangent_) return;
+    for (size_t i = 0; i < count(); ++i) a.tangent[i] *= by;
+  }
+
+  void add_scaled(Dual to, double by, Dual from) const {
+    for (size_t i = 0; i < count(); ++i) to.value[i] += by * from.value[i];
+    if (!with_tangent_) return;
+    for (size_t i = 0; i < count(); ++i) to.tangent[i] += by * from.tangent[i];
+  }
+
+  int squarings(const double* A) const {
+    const size_t d = d_;
+    double norm = 0;
+    for (size_t j = 0; j < d; ++j) {
+      double column = 0;
+      for (size_t i = 0; i < d; ++i) column += std::abs(A[i * d + j]);
+      norm = std::max(norm, column);
+    }
+    int s = 0;
+    for (; norm > 0.7 && s < 1000; norm /= 2) ++s;
+    return s;
+  }
+
+  /// Paterson-Stockmeyer: Σ A^k/k! to degree 16 as a polynomial in A⁴ with cubic coefficients.
+  Dual taylor() {
+    double c[17] = {1};
+    for (size_t k = 1; k < 17; ++k) c[k] = c[k - 1] / static_cast<double>(k);
+    auto [A, A2, A3, A4, sum, other] = matrix_;
+    multiply(A2, A, A);
+    multiply(A3, A, A2);
+    multiply(A4, A2, A2);
+    clear(sum);
+    add_scaled(sum, c[16], A4);
+    for (size_t k = 12;; k -= 4) {
+      add_scaled(sum, c[k + 3], A3);
+      add_scaled(sum, c[k + 2], A2);
+      add_scaled(sum, c[k + 1], A);
+      for (size_t i = 0; i < size_t{d_}; ++i) sum.value[i * size_t{d_} + i] += c[k];
+      if (k == 0) return sum;
+      multiply(other, sum, A4);
+      std::swap(sum, other);
+    }
+  }
+
+  static thread_local std::vector<double> memory_;
+  Size d_;
+  bool with_tangent_;
+  Dual matrix_[kMatrices];
+};
+
+template <class Size>
+thread_local std::vector<double> Expm<Size>::memory_;
 
 }  // namespace
 
@@ -88,8 +152,11 @@ void expm_skew(const double* A, double* P, size_t d) {
     P[0] = c, P[1] = s, P[2] = -s, P[3] = c;
     return;
   }
-  const Dual result = expm({std::vector<double>(A, A + d * d), {}}, d);
-  std::copy(result.value.begin(), result.value.end(), P);
+  with_size(d, [&](auto size) {
+    Expm expm(size, /*with_tangent=*/false);
+    std::copy_n(A, d * d, expm.argument().value);
+    std::copy_n(expm.exponential().value, d * d, P);
+  });
 }
 
 void expm_skew_backward(const double* A, const double* dP, double* dA, size_t d) {
@@ -100,10 +167,13 @@ void expm_skew_backward(const double* A, const double* dP, double* dA, size_t d)
     dA[1] = angle / 2, dA[2] = -angle / 2;
     return;
   }
-  Dual transposed{std::vector<double>(d * d), std::vector<double>(dP, dP + d * d)};
-  for (size_t i = 0; i < d * d; ++i) transposed.value[i] = A[i % d * d + i / d];
-  const Dual result = expm(std::move(transposed), d);
-  std::copy(result.tangent.begin(), result.tangent.end(), dA);
+  with_size(d, [&](auto size) {
+    Expm expm(size, /*with_tangent=*/true);
+    const Dual at = expm.argument();  // the derivative in the direction dP, at Aᵀ
+    for (size_t i = 0; i < d * d; ++i) at.value[i] = A[i % d * d + i / d];
+    std::copy_n(dP, d * d, at.tangent);
+    std::copy_n(expm.exponential().tangent, d * d, dA);
+  });
 }
 
 }  // namespace rotrnn::kernels

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "rotrnn/kernels/expm.h"
+#include "rotrnn/kernels/head_size.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn::kernels {
@@ -119,19 +120,28 @@ void write_w(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double
   for (size_t c = 0; c < D; ++c) zero[c] = T(0);
 }
 
-/// V of one head: C_h·P, its columns sorted into planes.
-template <class T>
-void write_v(const RotrnnMapSizes& s, const T* C, const double* P, size_t h, T* V) {
-  const size_t d = s.head(), S2 = 2 * s.S();
-  std::vector<double> row(d);
+/// V of one head: C_h·P, its columns sorted into planes. Here and in v_backward, Size is a constant
+/// for the usual sizes of a head: the inner loops are that short.
+template <class T, class Size>
+void write_v(const RotrnnMapSizes& s, Size size, const T* C, const double* P, size_t h, T* V) {
+  const size_t d = size, S = s.S(), S2 = 2 * S;
+  std::vector<double> sum(d);
   for (size_t r = 0; r < s.D; ++r) {
-    row.assign(d, 0.0);
+    const T* c = C + r * s.N + h * d;
+    for (size_t i = 0; i < d; ++i) sum[i] = 0;
     for (size_t k = 0; k < d; ++k) {
-      const double x = static_cast<double>(C[r * s.N + h * d + k]);
-      for (size_t i = 0; i < d; ++i) row[i] += x * P[k * d + i];
+      const double x = static_cast<double>(c[k]);
+      for (size_t i = 0; i < d; ++i) sum[i] += x * P[k * d + i];
     }
-    for (size_t i = 0; i < d; ++i) V[r * S2 + plane_index(s, h, i)] = static_cast<T>(row[i]);
-    if (d % 2 == 1) V[r * S2 + plane_index(s, h, d)] = T(0);
+    T* re = V + r * S2 + h * s.pairs();
+    T* im = re + S;
+    for (size_t i = 0; i + 1 < d; i += 2) {
+      re[i / 2] = static_cast<T>(sum[i]);
+      im[i / 2] = static_cast<T>(sum[i + 1]);
+    }
+    if (d % 2 == 0) continue;
+    re[d / 2] = static_cast<T>(sum[d - 1]);
+    im[d / 2] = T(0);
   }
 }
 
@@ -171,12 +181,23 @@ double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, d
   for (size_t i = 0; i < d; ++i) {
     const T* g = dW + plane_index(s, h, i) * D;
     for (size_t k = 0; k < d; ++k) {
-      double dot = 0;
       const double x = gain * P[k * d + i];
-      for (size_t c = 0; c < D; ++c) {
-        dot += static_cast<double>(B[k * D + c]) * static_cast<double>(g[c]);
-        dB[k * D + c] += x * static_cast<double>(g[c]);
+      const T* b = B + k * D;
+      double* to = dB.data() + k * D;
+      double parts[4] = {};  // four chains instead of one: the sum waits for itself otherwise
+      size_t c = 0;
+      for (; c + 4 <= D; c += 4) {
+        for (size_t lane = 0; lane < 4; ++lane) {
+          const double y = static_cast<double>(g[c + lane]);
+          parts[lane] += static_cast<double>(b[c + lane]) * y;
+          to[c + lane] += x * y;
+        }
       }
+      for (; c < D; ++c) {
+        parts[0] += static_cast<double>(b[c]) * static_cast<double>(g[c]);
+        to[c] += x * static_cast<double>(g[c]);
+      }
+      const double dot = (parts[0] + parts[1]) + (parts[2] + parts[3]);
       dP[k * d + i] += gain * dot;
       dgain += P[k * d + i] * dot;
     }
@@ -184,22 +205,30 @@ double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, d
   return dgain;
 }
 
-template <class T>
-void v_backward(const RotrnnMapSizes& s, const T* C, const double* P, size_t h, const T* dV, T* dC,
-                double* dP) {
-  const size_t d = s.head(), S2 = 2 * s.S();
-  std::vector<double> g(d);
+template <class T, class Size>
+void v_backward(const RotrnnMapSizes& s, Size size, const T* C, const double* P, size_t h,
+                const T* dV, T* dC, double* dP) {
+  const size_t d = size, S = s.S(), S2 = 2 * S;
+  std::vector<double> memory(d * d + 2 * d);
+  double* Pt = memory.data();  // transposed: all inner loops run along memory
+  double *g = Pt + d * d, *dc = g + d;
+  for (size_t i = 0; i < d * d; ++i) Pt[i] = P[i % d * d + i / d];
   for (size_t r = 0; r < s.D; ++r) {
-    for (size_t i = 0; i < d; ++i) g[i] = static_cast<double>(dV[r * S2 + plane_index(s, h, i)]);
-    for (size_t k = 0; k < d; ++k) {
-      const double x = static_cast<double>(C[r * s.N + h * d + k]);
-      double sum = 0;
-      for (size_t i = 0; i < d; ++i) {
-        sum += g[i] * P[k * d + i];
-        dP[k * d + i] += x * g[i];
-      }
-      dC[r * s.N + h * d + k] = static_cast<T>(sum);
+    const T* c = C + r * s.N + h * d;
+    const T* re = dV + r * S2 + h * s.pairs();
+    const T* im = re + S;
+    for (size_t i = 0; i < d; ++i) {
+      g[i] = static_cast<double>((i % 2 == 0 ? re : im)[i / 2]);
+      dc[i] = 0;
     }
+    for (size_t k = 0; k < d; ++k) {
+      const double x = static_cast<double>(c[k]);
+      for (size_t i = 0; i < d; ++i) dP[k * d + i] += x * g[i];
+    }
+    for (size_t i = 0; i < d; ++i) {
+      for (size_t k = 0; k < d; ++k) dc[k] += g[i] * Pt[i * d + k];
+    }
+    for (size_t k = 0; k < d; ++k) dC[r * s.N + h * d + k] = static_cast<T>(dc[k]);
   }
 }
 
@@ -211,8 +240,11 @@ void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, 
   const double dradius = lambda_backward(s, p, head, h, d, out);
   std::vector<double> dB(count, 0.0), dP(dh * dh, 0.0), dA(dh * dh);
   double dgain = w_backward(s, p, head.gain, P, h, d.W, dB, dP.data());
-  v_backward(s, p.C, P, h, d.V, out.C, dP.data());
-  if (s.bidirectional) v_backward(s, p.C_reverse, P, h, d.V_reverse, out.C_reverse, dP.data());
+  with_size(dh, [&](auto size) {
+    v_backward(s, size, p.C, P, h, d.V, out.C, dP.data());
+    if (!s.bidirectional) return;
+    v_backward(s, size, p.C_reverse, P, h, d.V_reverse, out.C_reverse, dP.data());
+  });
   double dlog = 0;
   if (s.normalisation == Normalisation::alpha) {  // |λ| = αγ
     dgain += dradius * head.gamma;
@@ -245,8 +277,10 @@ void rotrnn_map_forward(const RotrnnMapSizes& s, const RotrnnParameters<const T>
       expm_skew(skew(s, p, h).data(), rotation, d);
       write_lambda(s, p, head, h, out);
       write_w(s, p, head.gain, rotation, h, out.W);
-      write_v(s, p.C, rotation, h, out.V);
-      if (s.bidirectional) write_v(s, p.C_reverse, rotation, h, out.V_reverse);
+      with_size(d, [&](auto size) {
+        write_v(s, size, p.C, rotation, h, out.V);
+        if (s.bidirectional) write_v(s, size, p.C_reverse, rotation, h, out.V_reverse);
+      });
     }
   });
 }
