@@ -1,68 +1,8 @@
-#include <algorithm>
-#include <cstring>
+#include "rotrnn/kernels/block_backward.h"
 
-#include "rotrnn/kernels/block_common.h"
-#include "rotrnn/kernels/threads.h"
+#include <algorithm>
 
 namespace rotrnn::kernels {
-namespace {
-
-/// Gradients of one unit. Weights in float, one product a tile; sums over tokens in double.
-struct UnitSums {
-  float *W, *V[2], *glu;
-  bool wrote_output = false, wrote_input = false;  // the first product overwrites
-  double *glu_bias, *skip, *e, *norm_sum, *norm_product, *b, *lambda, *kappa;
-};
-
-class Backward : public BlockCall {
- public:
-  Backward(const BlockConfig& config, const Sequences& sequences, const BlockParameters& parameters,
-           const BlockInput& input, BlockSaved& saved, const OutputGradient& gradient,
-           const BlockGradients& gradients, Arena& scratch);
-  void run();
-
- private:
-  // The gradient of x + o of a tile, through a pending and a postnorm.
-  View output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums);
-  void postnorm_sums();
-
-  void states(const Tile& t, const View& u, ThreadBuffers& b, View* z);
-  void recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b);
-  void branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
-                       ThreadBuffers& b, UnitSums& sums);
-  void state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz);
-  void adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction, float* carry,
-                    UnitSums& sums);
-  void start_gradient(const Tile& t, const View& g, Direction direction, const float* carry,
-                      UnitSums& sums);
-  void begin_carry(const Tile& t, Direction direction, float* carry) const;
-  void input_backward(const Tile& t, const View& u, const View& g, const View& dout, const View& dy,
-                      ThreadBuffers& b, UnitSums& sums);
-
-  void whole_sequences();
-  void output_pass();
-  void input_pass();
-  void local_adjoints(const Segment& segment);
-
-  void empty_sequences();
-  void sum_weights();
-  void sum_vectors();
-  void finish_norm();
-  double total(double* UnitSums::*member, size_t i) const;
-  float* carry_of(const ThreadBuffers& b) {
-    return carries_.data() + static_cast<size_t>(&b - buffers.data()) * S2;
-  }
-  double* clock_times(ThreadBuffers& b) { return times == nullptr ? nullptr : b.times; }
-
-  const OutputGradient& gradient_;
-  BlockGradients gradients_;
-  std::vector<UnitSums> sums_;
-  std::vector<float> carries_;   // [threads, 2S]
-  View dz_[2] = {};              // [n], two passes only
-  std::vector<float> local_[2];  // as in forward, for the adjoints
-  std::vector<float> carry_[2];
-  std::vector<float> post_q_, post_s_;  // postnorm: gradient = a⊙dout + q⊙raw + s
-};
 
 Backward::Backward(const BlockConfig& config, const Sequences& sequences,
                    const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
@@ -102,12 +42,6 @@ Backward::Backward(const BlockConfig& config, const Sequences& sequences,
     gradients_.lambda_im = scratch.take<float>(n * stride);
 }
 
-/// Adds the column sums of a tile and clears them.
-void flush(float* tile, double* sum, size_t n) {
-  for (size_t i = 0; i < n; ++i) sum[i] += static_cast<double>(tile[i]);
-  std::fill_n(tile, n, 0.0f);
-}
-
 View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) {
   View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
   if (gradient_.q != nullptr) {
@@ -135,32 +69,6 @@ View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) 
     flush(b.sums + D, sums->norm_product, D);
   }
   return b.dout;
-}
-
-/// Postnorm batch norm: its sums over all tokens come before anything else.
-void Backward::postnorm_sums() {
-  post_q_.assign(D, 0.0f);
-  post_s_.assign(D, 0.0f);
-  for_units([&](size_t unit, ThreadBuffers& b) {
-    StageClock clock(clock_times(b));
-    std::fill_n(b.sums, 2 * D, 0.0f);
-    for (const Segment& segment : plan.units[unit]) {
-      for_tiles(segment, false, [&](const Tile& t) {
-        View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
-        if (gradient_.q != nullptr) {
-          simd.finish(g.data, D, nullptr, gradient_.out + t.begin * D, D, gradient_.q, gradient_.s,
-                      b.dout.data, b.dout.ld, t.rows, D);
-          g = b.dout;
-        }
-        simd.batch_norm_backward(g.data, g.ld, nullptr, 0, nullptr, saved.raw + t.begin * D, D,
-                                 saved.norm_mean, saved.norm_rstd, saved.norm_a, nullptr, 0,
-                                 b.dy.data, b.dy.ld, b.sums, b.sums + D, t.rows, D);
-        flush(b.sums, sums_[unit].norm_sum, D);
-        flush(b.sums + D, sums_[unit].norm_product, D);
-      });
-    }
-    clock.mark(Stage::norm);
-  });
 }
 
 /// z of a tile, per direction: kept, or scanned again from its boundary.
@@ -440,127 +348,6 @@ void Backward::input_pass() {
   });
 }
 
-/// Without tokens the final state is the initial one, and so are their gradients.
-void Backward::empty_sequences() {
-  const float* final[2] = {gradient_.final, gradient_.final_reverse};
-  float* initial[2] = {gradients_.initial, gradients_.initial_reverse};
-  for (size_t i = 0; i < sequences.count; ++i) {
-    if (sequences.begin(i) != sequences.end(i)) continue;
-    for (size_t d = 0; d < directions(); ++d) {
-      if (initial[d] == nullptr) continue;
-      std::fill_n(initial[d] + i * S2, S2, 0.0f);
-      if (final[d] != nullptr) std::copy_n(final[d] + i * S2, S2, initial[d] + i * S2);
-    }
-  }
-}
-
-/// Weight gradients: units in order, threads over elements.
-void Backward::sum_weights() {
-  struct Sum {
-    float* to;
-    size_t offset, count;
-    int kind;  // 0: W, 1: V, 2: V_reverse, 3: glu
-  };
-  const bool f = full();
-  const Sum all[] = {{gradients_.W, 0, S2 * D, 0},
-                     {gradients_.V, 0, D * S2, 1},
-                     {config.bidirectional ? gradients_.V_reverse : nullptr, 0, D * S2, 2},
-                     {f ? gradients_.glu_w1 : nullptr, 0, D * D, 3},
-                     {glu() ? gradients_.glu_w2 : nullptr, f ? D * D : 0, D * D, 3}};
-  parallel_for(threads, [&](int thread) {
-    for (const Sum& sum : all) {
-      if (sum.to == nullptr) continue;
-      const auto index = static_cast<size_t>(thread), many = static_cast<size_t>(threads);
-      const size_t begin = sum.count * index / many, end = sum.count * (index + 1) / many;
-      bool first = true;
-      for (const UnitSums& unit : sums_) {
-        if (!unit.wrote_input) continue;
-        const float* sources[] = {unit.W, unit.V[0], unit.V[1], unit.glu};
-        const float* from = sources[sum.kind] + sum.offset;
-        if (first) {
-          std::copy(from + begin, from + end, sum.to + begin);
-        } else {
-          simd.axpy(sum.to + begin, from + begin, 1.0f, end - begin);
-        }
-        first = false;
-      }
-      if (first) std::fill(sum.to + begin, sum.to + end, 0.0f);
-    }
-  });
-}
-
-double Backward::total(double* UnitSums::*member, size_t i) const {
-  double sum = 0;
-  for (const UnitSums& unit : sums_) sum += (unit.*member)[i];
-  return sum;
-}
-
-void Backward::sum_vectors() {
-  const auto store = [&](float* to, double* UnitSums::*member, size_t offset, size_t count) {
-    if (to == nullptr) return;
-    for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(total(member, offset + i));
-  };
-  store(gradients_.D, &UnitSums::skip, 0, D);
-  store(gradients_.e, &UnitSums::e, 0, D);
-  store(gradients_.b, &UnitSums::b, 0, S2);
-  store(gradients_.kappa_re, &UnitSums::kappa, 0, S);
-  store(gradients_.kappa_im, &UnitSums::kappa, S, S);
-  if (parameters.system.lambda_stride == 0) {
-    store(gradients_.lambda_re, &UnitSums::lambda, 0, S);
-    store(gradients_.lambda_im, &UnitSums::lambda, S, S);
-  }
-  if (full()) store(gradients_.glu_b1, &UnitSums::glu_bias, 0, D);
-  if (glu()) store(gradients_.glu_b2, &UnitSums::glu_bias, full() ? D : 0, D);
-  store(gradients_.norm_bias, &UnitSums::norm_sum, 0, D);
-  store(gradients_.norm_weight, &UnitSums::norm_product, 0, D);
-}
-
-/// Batch norm over the batch: dx_norm = a(du - Σdu/n - x̂·Σ(du⊙x̂)/n), whose last two terms are
-/// q⊙x + s with the sums of all processes.
-struct Pending {
-  std::vector<float> q, s;
-};
-
-Pending pending_terms(const std::vector<double>& sums, const BlockSaved& saved, size_t D) {
-  Pending p{std::vector<float>(D), std::vector<float>(D)};
-  for (size_t i = 0; i < D; ++i) {
-    const double scale = saved.count > 0 ? saved.norm_a[i] / saved.count : 0.0;
-    const double rstd = saved.norm_rstd[i], mean = saved.mean[i];
-    p.q[i] = static_cast<float>(-scale * rstd * sums[D + i]);
-    p.s[i] = static_cast<float>(-scale * sums[i] + scale * rstd * mean * sums[D + i]);
-  }
-  return p;
-}
-
-void Backward::finish_norm() {
-  std::vector<double> sums(2 * D);
-  for (size_t i = 0; i < D; ++i) {
-    sums[i] = total(&UnitSums::norm_sum, i);
-    sums[D + i] = total(&UnitSums::norm_product, i);
-  }
-  if (config.reduce) config.reduce(sums.data(), sums.size());
-  const Pending pending = pending_terms(sums, saved, D);
-  if (!config.prenorm) {
-    post_q_ = pending.q;
-    post_s_ = pending.s;
-    return;
-  }
-  if (gradients_.pending != nullptr) {
-    std::copy_n(pending.q.data(), D, gradients_.pending);
-    std::copy_n(pending.s.data(), D, gradients_.pending + D);
-    return;
-  }
-  for_units([&](size_t unit, ThreadBuffers& b) {
-    StageClock clock(clock_times(b));
-    for (const Segment& s : plan.units[unit]) {
-      float* dx = gradients_.x + s.begin * D;
-      simd.finish(dx, D, nullptr, input.x + s.begin * D, D, pending.q.data(), pending.s.data(), dx,
-                  D, s.end - s.begin, D);
-    }
-    clock.mark(Stage::norm);
-  });
-}
-
 void Backward::run() {
   const bool post_batch = !config.prenorm && batch_norm();
   if (gradients_.pending != nullptr) std::fill_n(gradients_.pending, 2 * D, 0.0f);
@@ -577,8 +364,6 @@ void Backward::run() {
   sum_vectors();
   if (config.prenorm && trains_norm()) finish_norm();
 }
-
-}  // namespace
 
 void block_backward(const BlockConfig& config, const Sequences& sequences,
                     const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
