@@ -215,13 +215,16 @@ void map(benchmark::State& state) {
   const RotrnnParameters<const float> p{theta.data(), log.data(), M.data(),
                                         B.data(),     C.data(),   nullptr};
   auto dtheta = theta, dlog = log, dM = M, dB = B, dC = C;
+  const RotrnnForward<float> forward{
+      p, {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr}, P.data()};
+  const RotrnnBackward<float> backward{
+      p,
+      P.data(),
+      {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr},
+      {dtheta.data(), dlog.data(), dM.data(), dB.data(), dC.data(), nullptr}};
   for (auto _ : state) {
-    rotrnn_map_forward<float>(
-        s, p, {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr}, P.data());
-    if (state.range(3) == 0) continue;
-    rotrnn_map_backward<float>(
-        s, p, P.data(), {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr},
-        {dtheta.data(), dlog.data(), dM.data(), dB.data(), dC.data(), nullptr});
+    rotrnn_map_forward<float>(s, {&forward, 1});
+    if (state.range(3) == 1) rotrnn_map_backward<float>(s, {&backward, 1});
   }
 }
 BENCHMARK(map)

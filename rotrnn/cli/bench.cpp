@@ -24,16 +24,13 @@ struct Options {
 // "100,7,2048" as numbers.
 std::vector<int64_t> parse_lengths(const std::string& text) {
   std::vector<int64_t> out;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
-    if (word.empty() || word.find_first_not_of("0123456789") != std::string::npos ||
-        word.size() > 9 || std::stoll(word) < 1) {
+  for (const std::string& word : split_list(text)) {
+    if (word.find_first_not_of("0123456789") != std::string::npos || word.size() > 9 ||
+        std::stoll(word) < 1) {
       throw std::invalid_argument(
           fmt::format("--lengths: \"{}\" is not a length; write such as 2048,100,7", word));
     }
     out.push_back(std::stoll(word));
-    begin = end + 1;
   }
   return out;
 }

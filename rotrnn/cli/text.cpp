@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <stdexcept>
 
 namespace rotrnn::cli {
 namespace {
@@ -66,6 +67,23 @@ std::string table(const std::vector<std::vector<std::string>>& rows,
     out += line + "\n";
   }
   return out;
+}
+
+std::vector<std::string> split_list(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    size_t first = begin, last = end;
+    while (first < last && text[first] == ' ') ++first;
+    while (last > first && text[last - 1] == ' ') --last;
+    if (first == last) {
+      throw std::invalid_argument(
+          fmt::format("\"{}\" has an empty part; write such as a,b,c", text));
+    }
+    parts.push_back(text.substr(first, last - first));
+    begin = end + 1;
+  }
+  return parts;
 }
 
 std::string program() {

@@ -22,6 +22,9 @@ std::string bytes(double count);
 std::string table(const std::vector<std::vector<std::string>>& rows,
                   const std::vector<size_t>& right = {});
 
+/// "a,b,c" as its parts, without spaces around them; std::invalid_argument for an empty one.
+std::vector<std::string> split_list(const std::string& text);
+
 /// How the user called the program: "rotrnn", or what ROTRNN_COMMAND says, for hints to copy.
 std::string program();
 

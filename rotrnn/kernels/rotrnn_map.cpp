@@ -264,50 +264,55 @@ void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, 
   }
 }
 
+template <class T>
+void head_forward(const RotrnnMapSizes& s, const RotrnnForward<T>& layer, size_t h) {
+  const auto& [p, out, P] = layer;
+  const size_t d = s.head();
+  const Head head = make_head(s, p, h);
+  double* rotation = P + h * d * d;
+  expm_skew(skew(s, p, h).data(), rotation, d);
+  write_lambda(s, p, head, h, out);
+  write_w(s, p, head.gain, rotation, h, out.W);
+  with_size(d, [&](auto size) {
+    write_v(s, size, layer.parameters.C, rotation, h, layer.system.V);
+    if (!s.bidirectional) return;
+    write_v(s, size, layer.parameters.C_reverse, rotation, h, layer.system.V_reverse);
+  });
+}
+
+/// function(layer, head) for all heads of all layers.
+template <class Function>
+void for_heads(const RotrnnMapSizes& s, size_t layers, Function function) {
+  parallel_for(s.threads, [&](int thread) {
+    const auto step = static_cast<size_t>(s.threads);
+    for (size_t i = static_cast<size_t>(thread); i < layers * s.H; i += step) {
+      function(i / s.H, i % s.H);
+    }
+  });
+}
+
 }  // namespace
 
 template <class T>
-void rotrnn_map_forward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
-                        const RotrnnSystem<T>& out, double* P) {
-  const size_t d = s.head();
-  parallel_for(s.threads, [&](int t) {
-    for (size_t h = static_cast<size_t>(t); h < s.H; h += static_cast<size_t>(s.threads)) {
-      const Head head = make_head(s, p, h);
-      double* rotation = P + h * d * d;
-      expm_skew(skew(s, p, h).data(), rotation, d);
-      write_lambda(s, p, head, h, out);
-      write_w(s, p, head.gain, rotation, h, out.W);
-      with_size(d, [&](auto size) {
-        write_v(s, size, p.C, rotation, h, out.V);
-        if (s.bidirectional) write_v(s, size, p.C_reverse, rotation, h, out.V_reverse);
-      });
-    }
-  });
+void rotrnn_map_forward(const RotrnnMapSizes& s, std::span<const RotrnnForward<T>> layers) {
+  for_heads(s, layers.size(), [&](size_t i, size_t h) { head_forward(s, layers[i], h); });
 }
 
 template <class T>
-void rotrnn_map_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
-                         const double* P, const RotrnnSystem<const T>& d,
-                         const RotrnnParameters<T>& out) {
-  parallel_for(s.threads, [&](int t) {
-    for (size_t h = static_cast<size_t>(t); h < s.H; h += static_cast<size_t>(s.threads)) {
-      head_backward(s, p, P + h * s.head() * s.head(), h, d, out);
-    }
+void rotrnn_map_backward(const RotrnnMapSizes& s, std::span<const RotrnnBackward<T>> layers) {
+  for_heads(s, layers.size(), [&](size_t i, size_t h) {
+    const auto& [parameters, P, dsystem, dparameters] = layers[i];
+    head_backward(s, parameters, P + h * s.head() * s.head(), h, dsystem, dparameters);
   });
 }
 
-template void rotrnn_map_forward<float>(const RotrnnMapSizes&, const RotrnnParameters<const float>&,
-                                        const RotrnnSystem<float>&, double*);
+template void rotrnn_map_forward<float>(const RotrnnMapSizes&,
+                                        std::span<const RotrnnForward<float>>);
 template void rotrnn_map_forward<double>(const RotrnnMapSizes&,
-                                         const RotrnnParameters<const double>&,
-                                         const RotrnnSystem<double>&, double*);
+                                         std::span<const RotrnnForward<double>>);
 template void rotrnn_map_backward<float>(const RotrnnMapSizes&,
-                                         const RotrnnParameters<const float>&, const double*,
-                                         const RotrnnSystem<const float>&,
-                                         const RotrnnParameters<float>&);
+                                         std::span<const RotrnnBackward<float>>);
 template void rotrnn_map_backward<double>(const RotrnnMapSizes&,
-                                          const RotrnnParameters<const double>&, const double*,
-                                          const RotrnnSystem<const double>&,
-                                          const RotrnnParameters<double>&);
+                                          std::span<const RotrnnBackward<double>>);
 
 }  // namespace rotrnn::kernels

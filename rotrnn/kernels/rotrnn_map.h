@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 /// RotRNN's parameter map, fused (docs/rotrnn.md): parameters to the diagonal system, per head
 ///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
@@ -41,16 +42,28 @@ struct RotrnnSystem {
     *kappa_re = nullptr, *kappa_im = nullptr;
 };
 
-/// P [H, dh, dh] is for backward.
+/// The map of one layer; P [H, dh, dh] is for backward.
 template <class T>
-void rotrnn_map_forward(const RotrnnMapSizes& sizes, const RotrnnParameters<const T>& parameters,
-                        const RotrnnSystem<T>& system, double* P);
+struct RotrnnForward {
+  RotrnnParameters<const T> parameters;
+  RotrnnSystem<T> system;
+  double* P;
+};
 
-/// Gradients of the parameters, each overwritten, given those of the system (those of λ and κ may
-/// be null: zero).
+/// Its derivative: gradients of the parameters, each overwritten, given those of the system (those
+/// of λ and κ may be null: zero).
 template <class T>
-void rotrnn_map_backward(const RotrnnMapSizes& sizes, const RotrnnParameters<const T>& parameters,
-                         const double* P, const RotrnnSystem<const T>& dsystem,
-                         const RotrnnParameters<T>& dparameters);
+struct RotrnnBackward {
+  RotrnnParameters<const T> parameters;
+  const double* P;
+  RotrnnSystem<const T> dsystem;
+  RotrnnParameters<T> dparameters;
+};
+
+/// Layers of equal sizes, threads over all their heads.
+template <class T>
+void rotrnn_map_forward(const RotrnnMapSizes& sizes, std::span<const RotrnnForward<T>> layers);
+template <class T>
+void rotrnn_map_backward(const RotrnnMapSizes& sizes, std::span<const RotrnnBackward<T>> layers);
 
 }  // namespace rotrnn::kernels

@@ -60,25 +60,32 @@ struct Map : torch::autograd::Function<Map> {
   }
 };
 
-}  // namespace
-
-System Layer::fused_system(int, double* seconds) const {
-  const std::vector<Tensor> parameters = this->parameters();
+System rounded_system(const Layer& layer, double* seconds) {
+  const std::vector<Tensor> parameters = layer.parameters();
   const bool records =
       torch::GradMode::is_enabled() &&
       std::any_of(parameters.begin(), parameters.end(), [](auto& p) { return p.requires_grad(); });
   System system;
   if (records) {
     const at::TensorList list(parameters);
-    const variable_list rounded = Map::apply(list, &system, this, seconds);
+    const variable_list rounded = Map::apply(list, &system, &layer, seconds);
     const auto places = tensors_of(system);
     for (size_t i = 0; i < places.size(); ++i) *places[i] = rounded[i];
   } else {
     const kernels::Stopwatch watch(seconds);
-    system = this->system();
+    system = layer.system();
     for (Tensor* t : tensors_of(system)) *t = t->to(torch::kFloat32);
   }
   return system;
+}
+
+}  // namespace
+
+std::vector<System> Layer::fused_systems(const std::vector<const Layer*>& layers, int,
+                                         double* seconds) const {
+  std::vector<System> systems;
+  for (const Layer* layer : layers) systems.push_back(rounded_system(*layer, seconds));
+  return systems;
 }
 
 Tensor Layer::state_norms(const Tensor& z) const {

@@ -25,9 +25,11 @@ class Layer : public torch::nn::Module {
   /// The map, differentiable, in double.
   virtual System system() const = 0;
 
-  /// The map for the fused kernels: computed in double, handed out in float32. For float32 layers
-  /// on the CPU. `seconds`, when given, is added the wall time of forward and backward.
-  virtual System fused_system(int threads, double* seconds = nullptr) const;
+  /// The maps of `layers`, all of this one's kind and options, for the fused kernels: computed in
+  /// double, handed out in float32. For float32 layers on the CPU. `seconds`, when given, is added
+  /// the wall time of forward and backward. A kind with a faster twin of its map overrides this.
+  virtual std::vector<System> fused_systems(const std::vector<const Layer*>& layers, int threads,
+                                            double* seconds = nullptr) const;
 
   /// The optimiser group of an own parameter, by its name in this module.
   virtual ParameterGroup group(const std::string& parameter) const = 0;

@@ -140,8 +140,11 @@ System RotRNNImpl::system() const {
   return s;
 }
 
-System RotRNNImpl::fused_system(int threads, double* seconds) const {
-  return rotrnn::fused_system(*this, threads, seconds);
+std::vector<System> RotRNNImpl::fused_systems(const std::vector<const Layer*>& layers, int threads,
+                                              double* seconds) const {
+  std::vector<const RotRNNImpl*> own;
+  for (const Layer* layer : layers) own.push_back(dynamic_cast<const RotRNNImpl*>(layer));
+  return rotrnn::fused_systems(own, threads, seconds);
 }
 
 ParameterGroup RotRNNImpl::group(const std::string& parameter) const {

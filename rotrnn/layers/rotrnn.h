@@ -35,7 +35,8 @@ class RotRNNImpl : public Layer {
   System system() const override;
 
   /// The same by batched kernels with their own derivative (rotrnn_fused.h).
-  System fused_system(int threads, double* seconds = nullptr) const override;
+  std::vector<System> fused_systems(const std::vector<const Layer*>& layers, int threads,
+                                    double* seconds = nullptr) const override;
 
   ParameterGroup group(const std::string& parameter) const override;
 

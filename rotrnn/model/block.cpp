@@ -41,7 +41,7 @@ BlockImpl::BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed)
 
 Tensor BlockImpl::mask(const Layout& layout, const Pass& pass, int64_t site,
                        const torch::TensorOptions& options) {
-  if (!is_training() || options_.dropout == 0) return {};
+  if (!is_training() || pass.watching || options_.dropout == 0) return {};
   if (static_cast<int64_t>(pass.sequences.size()) != layout.sequences()) {
     throw std::invalid_argument(fmt::format("dropout: {} sequence numbers for a batch of {}",
                                             pass.sequences.size(), layout.sequences()));
@@ -54,10 +54,10 @@ Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, 
   return m.defined() ? x * m.index_select(0, layout.sequence()) : x;
 }
 
-FusedBlock BlockImpl::fused(const Layout& layout, const Pass& pass, const States& initial,
-                            const EngineOptions& engine) {
+FusedBlock BlockImpl::fused(const System& system, const Layout& layout, const Pass& pass,
+                            const States& initial) {
   FusedBlock block;
-  block.system = layer->fused_system(engine.threads, engine.times ? &engine.times->map : nullptr);
+  block.system = system;
   std::tie(block.norm_weight, block.norm_bias) = norm->affine();
   if (value) {
     block.value_weight = value->weight;
@@ -89,12 +89,14 @@ Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pa
   }
 }
 
-Tensor BlockImpl::forward(const Packed& x, const Pass& pass, const States& initial, States* final) {
-  const Packed input = options_.prenorm ? x.with(norm(x.values)) : x;
+Tensor BlockImpl::forward(const Packed& x, const Pass& pass, const States& initial,
+                          SystemOutput* seen) {
+  auto normed = [&](const Tensor& t) { return norm(t, !pass.watching); };
+  const Packed input = options_.prenorm ? x.with(normed(x.values)) : x;
   SystemOutput run = run_system(layer->system(), input, initial);
-  if (final) *final = run.final;
   const Tensor sum = x.values + activate(run.y, *x.layout, pass);
-  return options_.prenorm ? sum : norm(sum);
+  if (seen) *seen = std::move(run);
+  return options_.prenorm ? sum : normed(sum);
 }
 
 }  // namespace rotrnn

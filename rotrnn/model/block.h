@@ -15,6 +15,7 @@ struct Pass {
   uint64_t seed = 0;
   int64_t step = 0;
   std::vector<int64_t> sequences;  // number of each sequence of the batch in the whole data set
+  bool watching = false;           // leave no trace: nothing is dropped, running statistics stay
 };
 
 /// Dropout masks [sequences, width], one value per sequence and channel, already scaled.
@@ -26,14 +27,13 @@ class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed);
 
-  /// The block as the fused kernels take it.
-  FusedBlock fused(const Layout& layout, const Pass& pass, const States& initial,
-                   const EngineOptions& engine);
+  /// The block as the fused kernels take it, `system` being the map of its layer.
+  FusedBlock fused(const System& system, const Layout& layout, const Pass& pass,
+                   const States& initial);
 
-  /// Runs the block by the reference path; the final states of its layer go to `final` when that is
-  /// given.
+  /// Runs the block by the reference path; what its layer gave goes to `seen` when that is given.
   torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
-                        States* final = nullptr);
+                        SystemOutput* seen = nullptr);
 
   std::shared_ptr<Layer> layer;
   Norm norm = nullptr;

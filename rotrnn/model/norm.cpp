@@ -12,12 +12,12 @@ NormImpl::NormImpl(NormKind kind, int64_t width, double momentum)
   }
 }
 
-torch::Tensor NormImpl::forward(const torch::Tensor& x) {
+torch::Tensor NormImpl::forward(const torch::Tensor& x, bool update) {
   if (kind_ == NormKind::layer) return torch::layer_norm(x, {x.size(-1)}, weight, bias, kEpsilon);
   if (!is_training()) {
     return torch::batch_norm(x, weight, bias, running_mean, running_var, false, 0, kEpsilon, false);
   }
-  {
+  if (update) {
     // Our own update: LibTorch's would put the unbiased variance there.
     torch::NoGradGuard no_grad;
     const auto [var, mean] = torch::var_mean(x, torch::IntArrayRef{0}, /*unbiased=*/false);

@@ -15,7 +15,9 @@ class NormImpl : public torch::nn::Module {
   static constexpr double kEpsilon = 1e-5;
 
   NormImpl(NormKind kind, int64_t width, double momentum);
-  torch::Tensor forward(const torch::Tensor& x);
+
+  /// `update`: a batch norm in training mode also moves its running statistics.
+  torch::Tensor forward(const torch::Tensor& x, bool update = true);
 
   /// Weight and bias as the fused kernels take them: those of the parameters, or, when a batch norm
   /// is evaluated, with the running statistics in them.

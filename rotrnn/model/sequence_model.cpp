@@ -157,9 +157,26 @@ Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pas
   Packed x = input.with(encode(input.values));
   for (size_t i = 0; i < blocks.size(); ++i) {
     const States start = initial.empty() ? States{} : initial[i];
-    x.values = blocks[i]->forward(x, pass, start, &final[i]);
+    SystemOutput seen;
+    x.values = blocks[i]->forward(x, pass, start, &seen);
+    final[i] = seen.final;
   }
   return pool(x);
+}
+
+std::vector<Tensor> SequenceModelImpl::state_norms(const Packed& input) {
+  torch::NoGradGuard no_grad;
+  check_input(input.values);
+  Pass pass;
+  pass.watching = true;
+  Packed x = input.with(encode(input.values));
+  std::vector<Tensor> norms;
+  for (auto& block : blocks) {
+    SystemOutput seen;
+    x.values = block->forward(x, pass, {}, &seen);
+    norms.push_back(block->layer->state_norms(seen.z));
+  }
+  return norms;
 }
 
 Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
@@ -174,9 +191,13 @@ Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
   network.batch_statistics = is_training();
   network.engine = engine;
   if (network.engine.threads == 0) network.engine.threads = kernels::available_threads();
+  std::vector<const Layer*> layers;
+  for (const Block& block : blocks) layers.push_back(block->layer.get());
+  const std::vector<System> systems = layers.front()->fused_systems(
+      layers, network.engine.threads, engine.times ? &engine.times->map : nullptr);
   for (size_t i = 0; i < blocks.size(); ++i) {
-    network.blocks.push_back(blocks[i]->fused(
-        *input.layout, pass, initial.empty() ? States{} : initial[i], network.engine));
+    network.blocks.push_back(
+        blocks[i]->fused(systems[i], *input.layout, pass, initial.empty() ? States{} : initial[i]));
   }
   FusedOutput out = run_fused(network, pool_);
   for (size_t i = 0; i < out.batch_mean.size(); ++i) {

@@ -32,6 +32,10 @@ class SequenceModelImpl : public torch::nn::Module {
   ModelOutput forward(const Packed& input, const Pass& pass = {},
                       const std::vector<States>& initial = {});
 
+  /// ‖x_t‖₂ of the hidden state of every block, [tokens, heads] each, by the reference path and
+  /// without a trace: a training network is as it was.
+  std::vector<torch::Tensor> state_norms(const Packed& input);
+
   /// How it computes; may be changed between passes.
   EngineOptions engine;
 

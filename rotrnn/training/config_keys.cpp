@@ -122,6 +122,8 @@ void bind_training(const Section& add, TrainingOptions& t) {
   add("log_every", IntegerKey{&t.log_every, 1}, "steps between lines of metrics.jsonl");
   add("evaluate_every", IntegerKey{&t.evaluate_every, 1}, "steps between evaluations");
   add("checkpoint_every", IntegerKey{&t.checkpoint_every, 1}, "steps between checkpoints");
+  add("norms_every", IntegerKey{&t.norms_every},
+      "steps between measurements of the hidden states' norms; 0: none");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
   add("kernels", choice(t.kernels, {"fused", "reference"}),
       "what does the sequence work: the fused kernels, or plain LibTorch operations");

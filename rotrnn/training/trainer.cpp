@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <stdexcept>
 
 #include "rotrnn/data/sampler.h"
@@ -19,6 +21,8 @@ namespace rotrnn {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr int64_t kNormSequences = 16;  // to measure hidden states on
 
 double now() {
   using namespace std::chrono;
@@ -40,12 +44,15 @@ class Trainer {
     model_->engine = options_.engine();
     announce();
     begin();
-    metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl", state_.step);
+    metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
+                                            request_.resume ? state_.step : -1);
+    if (!request_.resume && options_.norms_every > 0) write_norms();
   }
 
   TrainOutcome run() {
     while (state_.step < options_.steps) {
       step();
+      if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
       const bool last = state_.step == options_.steps;
       if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
       const bool stop = observer_.stop && observer_.stop();
@@ -165,6 +172,20 @@ class Trainer {
       window_seconds_ /= 2;
       window_steps_ /= 2;
     }
+  }
+
+  // The size of the hidden states on the first validation sequences, as training sees them.
+  void write_norms() {
+    std::vector<int64_t> numbers(
+        static_cast<size_t>(std::min(kNormSequences, data_.validation.size())));
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const Batch batch = make_batch(data_.validation, data_.facts.shape, numbers);
+    Json whole = Json::array(), head = Json::array();
+    for (const torch::Tensor& norms : model_->state_norms(batch.input)) {
+      whole.push_back(norms.norm(2, -1).mean().item<double>());
+      head.push_back(norms.mean().item<double>());
+    }
+    metrics_->write({{"step", state_.step}, {"split", "norms"}, {"whole", whole}, {"head", head}});
   }
 
   void write_scores(const char* split, const Scores& scores) {

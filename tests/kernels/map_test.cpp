@@ -135,13 +135,18 @@ std::vector<RotrnnMapSizes> map_sizes() {
   return all;
 }
 
+template <class T>
+void forward(const RotrnnMapSizes& s, const RotrnnForward<T>& layer) {
+  rotrnn_map_forward<T>(s, {&layer, 1});
+}
+
 /// The unfolded recurrence of the paper, head by head, against the folded system.
 TEST(RotrnnMap, FoldedSystemEqualsThePaper) {
   for (const RotrnnMapSizes& s : map_sizes()) {
     MapValues<double> v = random_map(s, 11);
     const size_t d = s.head(), S = s.S(), steps = 9;
     Doubles P(s.H * d * d);
-    rotrnn_map_forward<double>(s, v.constant(), v.system(), P.data());
+    forward<double>(s, {v.constant(), v.system(), P.data()});
     Doubles x(s.N), folded(steps * s.D), paper(steps * s.D);
     std::vector<std::complex<double>> z(S);
     for (size_t t = 0; t < steps; ++t) {
@@ -212,7 +217,7 @@ TEST(RotrnnMap, GradientMatchesFiniteDifferences) {
     if (!s.stationary) weights.kre.assign(s.S(), 0.0), weights.kim.assign(s.S(), 0.0);
     if (!s.bidirectional) weights.V_reverse.assign(weights.V_reverse.size(), 0.0);
     const auto value = [&] {
-      rotrnn_map_forward<double>(s, v.constant(), v.system(), P.data());
+      forward<double>(s, {v.constant(), v.system(), P.data()});
       double sum = 0;
       for (size_t k = 0; k < 7; ++k) {
         for (size_t i = 0; i < v.outputs()[k]->size(); ++i) {
@@ -223,8 +228,9 @@ TEST(RotrnnMap, GradientMatchesFiniteDifferences) {
     };
     value();
     for (Doubles* x : g.inputs()) x->assign(x->size(), 0.0);
-    rotrnn_map_backward<double>(s, v.constant(), P.data(), weights.constant_system(),
-                                g.parameters());
+    const RotrnnBackward<double> job{v.constant(), P.data(), weights.constant_system(),
+                                     g.parameters()};
+    rotrnn_map_backward<double>(s, {&job, 1});
     for (size_t k = 0; k < 6; ++k) {
       Doubles& x = *v.inputs()[k];
       for (size_t i = 0; i < x.size(); ++i) {
@@ -251,8 +257,8 @@ TEST(RotrnnMap, FloatIsTheRoundedDouble) {
   }
   for (size_t k = 0; k < 7; ++k) narrow.outputs()[k]->resize(wide.outputs()[k]->size());
   Doubles P(s.N * s.head());
-  rotrnn_map_forward<double>(s, wide.constant(), wide.system(), P.data());
-  rotrnn_map_forward<float>(s, narrow.constant(), narrow.system(), P.data());
+  forward<double>(s, {wide.constant(), wide.system(), P.data()});
+  forward<float>(s, {narrow.constant(), narrow.system(), P.data()});
   for (size_t k = 0; k < 7; ++k) {
     for (size_t i = 0; i < wide.outputs()[k]->size(); ++i) {
       EXPECT_EQ((*narrow.outputs()[k])[i], static_cast<float>((*wide.outputs()[k])[i]));

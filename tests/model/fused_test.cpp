@@ -345,7 +345,8 @@ TEST(FusedMap, EqualsTheReferenceMap) {
         }
         return out;
       };
-      const auto expected = all(layer->system()), actual = all(fused_system(*layer, 2));
+      const auto expected = all(layer->system()),
+                 actual = all(layer->fused_systems({layer.get()}, 2).front());
       ASSERT_EQ(expected.size(), actual.size());
       for (size_t i = 0; i < expected.size(); ++i) {
         EXPECT_LE(relative_error(actual[i], expected[i]), 2e-7) << i << " dh " << dh;

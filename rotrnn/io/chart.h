@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace rotrnn {
+
+/// One line of a chart, with a band of ± spread around it when that is given.
+struct ChartLine {
+  std::string name;
+  std::vector<double> x, y;
+  std::vector<double> spread;  // empty, or as long as y
+};
+
+/// A line chart with its axes.
+struct Chart {
+  std::string title, x_label, y_label;
+  std::vector<ChartLine> lines;
+};
+
+/// Charts side by side, `columns` in a row, as one SVG picture: no scripts, no fonts to fetch.
+/// The y axis begins at zero; points that are not finite are left out.
+std::string to_svg(const std::vector<Chart>& charts, size_t columns);
+
+/// Text as it may stand in XML and HTML.
+std::string escape_xml(const std::string& text);
+
+}  // namespace rotrnn
