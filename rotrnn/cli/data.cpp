@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/inspect_mnist.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/listops_tsv.h"
 #include "rotrnn/kernels/threads.h"
@@ -135,6 +136,7 @@ void print_text(const std::vector<Summary>& summaries) {
 }
 
 int inspect(const InspectOptions& o) {
+  if (holds_mnist(o.path)) return inspect_mnist(o.path, o.samples, o.json);
   std::vector<Summary> summaries;
   auto add = [&](const fs::path& file) {
     summaries.push_back(summarise(file.filename().string(), read_listops_tsv(file), o.samples));
@@ -144,8 +146,8 @@ int inspect(const InspectOptions& o) {
       if (fs::exists(fs::path(o.path) / name)) add(fs::path(o.path) / name);
     }
     if (summaries.empty()) {
-      throw std::runtime_error(
-          fmt::format("{}: there is none of {} in it", o.path, fmt::join(kFiles, ", ")));
+      throw std::runtime_error(fmt::format("{}: there is none of {}, {} in it", o.path,
+                                           fmt::join(kFiles, ", "), kMnistTrain.images));
     }
   } else {
     add(o.path);
@@ -195,7 +197,8 @@ void add_data(CLI::App& app, Action& action) {
   add_make(*data, action);
   auto o = std::make_shared<InspectOptions>();
   auto* inspect_command = data->add_subcommand("inspect", "Sizes, lengths, labels and samples");
-  inspect_command->add_option("path", o->path, "a TSV file, or a folder with the three of them")
+  inspect_command
+      ->add_option("path", o->path, "a ListOps file or folder, or a folder with the MNIST files")
       ->required();
   inspect_command->add_option("--samples", o->samples, "how many to show of each file")
       ->capture_default_str()

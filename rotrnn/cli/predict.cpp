@@ -8,6 +8,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
@@ -32,13 +33,14 @@ struct Line {
   int64_t number;
 };
 
-void print_prediction(const Options& o, const std::string& file, const Line& line,
+// `place` is what the number counts: lines from 1, or inputs of a file from 0.
+void print_prediction(const Options& o, const std::string& file, const char* place, int64_t number,
                       const Prediction& p, const std::vector<std::string>& classes) {
   if (o.json) {
     nlohmann::ordered_json probabilities;
     for (size_t i = 0; i < classes.size(); ++i) probabilities[classes[i]] = p.probabilities[i];
     fmt::print("{}\n", nlohmann::ordered_json{{"file", file},
-                                              {"line", line.number},
+                                              {place, number},
                                               {"label", classes.at(p.label)},
                                               {"probabilities", probabilities}}
                            .dump());
@@ -57,9 +59,24 @@ void answer(const Options& o, const std::string& file, const std::vector<Line>& 
   for (const Line& line : lines) texts.push_back(line.text);
   const auto predictions = predictor.predict(texts);
   for (size_t i = 0; i < lines.size(); ++i) {
-    print_prediction(o, file, lines[i], predictions[i], predictor.header().facts.classes);
+    print_prediction(o, file, "line", lines[i].number, predictions[i],
+                     predictor.header().facts.classes);
   }
   std::fflush(stdout);
+}
+
+// A file that holds many inputs, such as one of images.
+void predict_file(const Options& o, const std::string& file, Predictor& predictor) {
+  const Examples inputs = read_inputs(predictor.header().config.task, file);
+  for (int64_t begin = 0; begin < inputs.size(); begin += static_cast<int64_t>(kLines)) {
+    std::vector<int64_t> numbers(std::min<size_t>(kLines, inputs.size() - begin));
+    std::iota(numbers.begin(), numbers.end(), begin);
+    const auto predictions = predictor.predict(inputs, numbers);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      print_prediction(o, file, "index", numbers[i], predictions[i],
+                       predictor.header().facts.classes);
+    }
+  }
 }
 
 // A line that cannot be read stops everything with its place, after the answers before it.
@@ -96,6 +113,16 @@ int run(const Options& o) {
   Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.engine);
   const std::vector<std::string> files = o.files.empty() ? std::vector<std::string>{"-"} : o.files;
   for (const std::string& file : files) {
+    if (reads_files(predictor.header().config.task)) {
+      if (file == "-") {
+        throw std::invalid_argument(
+            fmt::format("predict: task \"{}\" reads files, not standard input; name one, such as "
+                        "t10k-images-idx3-ubyte.gz",
+                        predictor.header().config.task.name));
+      }
+      predict_file(o, file, predictor);
+      continue;
+    }
     if (file == "-") {
       predict_lines(o, std::cin, "standard input", predictor);
       continue;
@@ -115,7 +142,8 @@ int run(const Options& o) {
 
 void add_predict(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("predict", "Label and probabilities for inputs, one a line");
+  auto* command = app.add_subcommand(
+      "predict", "Label and probabilities for inputs: lines of text, or images of an IDX file");
   command->add_option("run", options->run, "run folder")->required();
   command->add_option("files", options->files, "files to read; none or -: standard input");
   command->add_option("--checkpoint", options->checkpoint, "best (default) or last")

@@ -135,7 +135,13 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
              percent(outcome.best_score), grouped(outcome.parameters), duration(outcome.seconds));
   fmt::print("\nnext:\n");
   fmt::print("  {} eval {}\n", program(), run);
-  fmt::print("  echo '[MAX 2 9 [MIN 4 7 ] 0 ]' | {} predict {}\n", program(), run);
+  const TaskOptions& task = request.config.task;
+  const std::string sample = shell_word(sample_input(task));
+  if (reads_files(task)) {
+    fmt::print("  {} predict {} {}\n", program(), run, sample);
+  } else {
+    fmt::print("  echo {} | {} predict {}\n", sample, program(), run);
+  }
   fmt::print("  {} info {}\n", program(), run);
 }
 

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <limits>
-#include <numeric>
 #include <stdexcept>
-#include <utility>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/data/shuffle.h"
 
 namespace rotrnn {
 
@@ -26,12 +24,7 @@ Sampler::Sampler(int64_t examples, int64_t batch, uint64_t seed)
 
 void Sampler::shuffle(int64_t epoch) {
   epoch_ = epoch;
-  order_.resize(examples_);
-  std::iota(order_.begin(), order_.end(), 0);
-  Random random(seed_, RandomSite::shuffle, {static_cast<uint64_t>(epoch)});
-  for (int64_t i = examples_ - 1; i > 0; --i) {
-    std::swap(order_[i], order_[random.below(static_cast<uint32_t>(i + 1))]);
-  }
+  order_ = shuffled(examples_, Random(seed_, RandomSite::shuffle, {static_cast<uint64_t>(epoch)}));
 }
 
 std::vector<int64_t> Sampler::batch(int64_t step) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "rotrnn/data/listops_tsv.h"
+#include "rotrnn/data/mnist.h"
 
 namespace rotrnn {
 namespace {
@@ -24,9 +25,11 @@ std::vector<int32_t> with_end(std::span<const uint8_t> expression, int64_t max_t
   return tokens;
 }
 
-Examples to_examples(const ListOpsExamples& listops, int64_t max_tokens) {
+// At most `limit` of them; 0: all.
+Examples to_examples(const ListOpsExamples& listops, int64_t limit, int64_t max_tokens) {
   Examples out;
-  for (int64_t i = 0; i < listops.size(); ++i) {
+  const int64_t count = limit > 0 ? std::min(limit, listops.size()) : listops.size();
+  for (int64_t i = 0; i < count; ++i) {
     const auto tokens = with_end(listops.expression(i), max_tokens);
     out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
     out.offsets.push_back(static_cast<int64_t>(out.tokens.size()));
@@ -45,14 +48,31 @@ TaskFacts listops_facts(const TaskOptions& options) {
   return facts;
 }
 
+ListOpsSplits make_listops(const TaskOptions& options, int threads) {
+  ListOpsCounts counts;  // the Long Range Arena's, where the options give none
+  const auto set = [](int64_t& count, int64_t given) { count = given > 0 ? given : count; };
+  set(counts.train, options.counts.train);
+  set(counts.validation, options.counts.validation);
+  set(counts.test, options.counts.test);
+  return generate_listops(options.listops, static_cast<uint64_t>(options.seed), counts, threads);
+}
+
 TaskData load_listops(const TaskOptions& options, int threads) {
   const ListOpsSplits splits =
-      options.path.empty() ? generate_listops(options.listops, static_cast<uint64_t>(options.seed),
-                                              options.counts, threads)
-                           : read_listops_folder(options.path);
-  return {listops_facts(options), to_examples(splits.train, options.max_tokens),
-          to_examples(splits.validation, options.max_tokens),
-          to_examples(splits.test, options.max_tokens)};
+      options.path.empty() ? make_listops(options, threads) : read_listops_folder(options.path);
+  const SplitCounts& limit = options.counts;
+  return {listops_facts(options), to_examples(splits.train, limit.train, options.max_tokens),
+          to_examples(splits.validation, limit.validation, options.max_tokens),
+          to_examples(splits.test, limit.test, options.max_tokens)};
+}
+
+std::string listops_sample(const TaskOptions&) {
+  return "[MAX 2 9 [MIN 4 7 ] 0 ]";
+}
+
+std::string mnist_sample(const TaskOptions& options) {
+  const auto plain = std::filesystem::path(options.path) / kMnistTest.images;
+  return std::filesystem::exists(plain) ? plain.string() : plain.string() + ".gz";
 }
 
 TaskFacts speech_commands_facts(const TaskOptions&) {
@@ -72,16 +92,20 @@ TaskFacts text_facts(const TaskOptions& options) {
   return facts;
 }
 
-// One line a task. A task without `load` can be described and measured, not trained on.
+// One line a task. A task without `load` can be described and measured, not trained on; one without
+// `read_inputs` predicts for lines of text.
 struct Task {
   const char* name;
   TaskFacts (*facts)(const TaskOptions&);
   TaskData (*load)(const TaskOptions&, int threads);
+  std::string (*sample)(const TaskOptions&);
+  Examples (*read_inputs)(const TaskOptions&, const std::filesystem::path&);
 };
 constexpr Task kTasks[] = {
-    {"listops", listops_facts, load_listops},
-    {"speech_commands", speech_commands_facts, nullptr},
-    {"text", text_facts, nullptr},
+    {"listops", listops_facts, load_listops, listops_sample, nullptr},
+    {"mnist", mnist_facts, load_mnist, mnist_sample, read_mnist_images},
+    {"speech_commands", speech_commands_facts, nullptr, nullptr, nullptr},
+    {"text", text_facts, nullptr, nullptr, nullptr},
 };
 
 const Task& find_task(const std::string& name) {
@@ -103,10 +127,14 @@ TaskFacts describe_task(const TaskOptions& options) {
 TaskData load_task(const TaskOptions& options, int threads) {
   const Task& task = find_task(options.name);
   if (!task.load) {
+    std::vector<std::string> names;
+    for (const Task& t : kTasks) {
+      if (t.load) names.push_back(fmt::format("\"{}\"", t.name));
+    }
     throw std::invalid_argument(
         fmt::format("task.name: this version can describe \"{}\" but has no reader for its data; "
-                    "train on \"listops\"",
-                    options.name));
+                    "train on {}",
+                    options.name, fmt::join(names, " or ")));
   }
   TaskData data = task.load(options, threads);
   for (const Examples* split : {&data.train, &data.validation, &data.test}) {
@@ -127,6 +155,24 @@ std::vector<int32_t> encode_text(const TaskOptions& options, std::string_view te
   const auto tokens = tokenize_listops(text, UnknownWords::reject);
   if (tokens.empty()) throw std::invalid_argument("empty expression; write one such as [MAX 3 7 ]");
   return with_end(tokens, options.max_tokens);
+}
+
+bool reads_files(const TaskOptions& options) {
+  return find_task(options.name).read_inputs != nullptr;
+}
+
+Examples read_inputs(const TaskOptions& options, const std::filesystem::path& file) {
+  const Task& task = find_task(options.name);
+  if (!task.read_inputs) {
+    throw std::invalid_argument(
+        fmt::format("task \"{}\" takes lines of text as its input", options.name));
+  }
+  return task.read_inputs(options, file);
+}
+
+std::string sample_input(const TaskOptions& options) {
+  const Task& task = find_task(options.name);
+  return task.sample ? task.sample(options) : "";
 }
 
 Majority majority(const Examples& examples, int64_t classes) {

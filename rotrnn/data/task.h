@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,14 +11,19 @@
 
 namespace rotrnn {
 
+/// Examples of each split to make, or at most to read; 0: as many as the task has.
+struct SplitCounts {
+  int64_t train = 0, validation = 0, test = 0;
+};
+
 /// The settings of [task] in a config.
 struct TaskOptions {
   std::string name = "listops";
   std::string path;  // folder with the data; empty: made on the spot, if the task can
   int64_t max_tokens = 2048;
-  // For data that are made: how many, from which seed, and of what kind.
-  ListOpsCounts counts;
-  int64_t seed = 0;
+  SplitCounts counts;
+  int64_t seed = 0;  // of data that are made, and of random choices from data that are read
+  bool permuted = false;
   ListOpsOptions listops;
 };
 
@@ -54,6 +60,15 @@ TaskData load_task(const TaskOptions& options, int threads);
 
 /// One input given as text, as the task reads it; unknown words are an error that names them.
 std::vector<int32_t> encode_text(const TaskOptions& options, std::string_view text);
+
+/// True when the task's inputs to predict come as whole files (read_inputs), not as lines of text.
+bool reads_files(const TaskOptions& options);
+
+/// The inputs of a file to predict, as the task reads them; their labels mean nothing.
+Examples read_inputs(const TaskOptions& options, const std::filesystem::path& file);
+
+/// What a user may try a trained network on: a line of text, or the path of a file.
+std::string sample_input(const TaskOptions& options);
 
 /// The label that occurs most in `examples`, and its share.
 struct Majority {

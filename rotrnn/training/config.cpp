@@ -275,11 +275,11 @@ void check(const Config& config) {
   }
   try {
     describe_task(config.task);
-    if (config.task.path.empty()) validate(config.task.listops);
+    if (config.task.name == "listops" && config.task.path.empty()) validate(config.task.listops);
   } catch (const std::invalid_argument& error) {
     fail(where_set(config, "task.name"), error.what());
   }
-  if (m.pooling == Pooling::none && config.task.name == "listops") {
+  if (m.pooling == Pooling::none) {
     fail(where_set(config, "model.pooling"),
          "model.pooling = \"none\" gives an output for every token, but this task has one label "
          "for a sequence; use mean or last");

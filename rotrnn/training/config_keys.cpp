@@ -25,13 +25,18 @@ struct Section {
 };
 
 void bind_task(const Section& add, TaskOptions& t) {
-  add("name", &t.name, "what to learn: listops");
-  add("path", &t.path, "folder with the data; empty: made on the spot by the settings below");
-  add("max_tokens", IntegerKey{&t.max_tokens, 2}, "longer sequences are cut; counts the end mark");
-  add("train", IntegerKey{&t.counts.train, 1}, "examples to make for training");
-  add("validation", IntegerKey{&t.counts.validation, 1}, "examples to make for validation");
-  add("test", IntegerKey{&t.counts.test, 1}, "examples to make for the test");
-  add("seed", IntegerKey{&t.seed}, "seed of the made data");
+  add("name", &t.name, "what to learn: listops or mnist");
+  add("path", &t.path,
+      "folder with the data; empty: made on the spot by the settings below, if the task can");
+  add("max_tokens", IntegerKey{&t.max_tokens, 2},
+      "longer sequences of tokens are cut; counts the end mark");
+  add("train", IntegerKey{&t.counts.train},
+      "training examples to make, or at most to read; 0: as many as the task has");
+  add("validation", IntegerKey{&t.counts.validation},
+      "the same for validation; MNIST: held out of the training images, 0: a tenth");
+  add("test", IntegerKey{&t.counts.test}, "the same for the test");
+  add("seed", IntegerKey{&t.seed}, "seed of the made data, of held-out examples, of permuted");
+  add("permuted", &t.permuted, "MNIST: read the pixels in one random order");
   add("min_length", IntegerKey{&t.listops.min_length}, "ListOps: made lists are longer than this");
   add("max_length", IntegerKey{&t.listops.max_length, 2}, "ListOps: and shorter than this");
   add("max_depth", IntegerKey{&t.listops.max_depth, 1},

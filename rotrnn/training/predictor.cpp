@@ -27,7 +27,6 @@ const CheckpointHeader& Predictor::header() const {
 }
 
 std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts) {
-  if (texts.empty()) return {};
   Examples examples;
   for (const std::string& text : texts) {
     const auto tokens = encode_text(impl_->header.config.task, text);
@@ -37,6 +36,12 @@ std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts
   }
   std::vector<int64_t> numbers(texts.size());
   std::iota(numbers.begin(), numbers.end(), 0);
+  return predict(examples, numbers);
+}
+
+std::vector<Prediction> Predictor::predict(const Examples& examples,
+                                           std::span<const int64_t> numbers) {
+  if (numbers.empty()) return {};
   torch::NoGradGuard no_grad;
   const Batch batch = make_batch(examples, impl_->header.facts.shape, numbers);
   const torch::Tensor y = impl_->model->forward(batch.input).y.softmax(-1).to(torch::kFloat64);

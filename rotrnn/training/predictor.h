@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Predictor {
   /// Predicts for inputs given as text, all in one batch; std::invalid_argument for text that the
   /// task cannot read.
   std::vector<Prediction> predict(const std::vector<std::string>& texts);
+
+  /// Predicts for the examples of these numbers, all in one batch.
+  std::vector<Prediction> predict(const Examples& examples, std::span<const int64_t> numbers);
 
   const CheckpointHeader& header() const;
 

@@ -1,10 +1,12 @@
 """The program from outside: every documented command, wrong input, kill and resume."""
 
+import gzip
 import json
 import os
 import random
 import resource
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,9 @@ global_lr = 1e-2
 threads = 1
 """
 
+MNIST = ["--set", "task.name=mnist", "--set", "task.path=mnist", "--set", "task.train=0",
+         "--set", "task.validation=6", "--set", "task.test=0"]
+
 
 def without_clock(path):
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
@@ -64,6 +69,18 @@ class Cli(unittest.TestCase):
                               capture_output=True, text=True, timeout=300)
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
+
+    def write_mnist(self, train, test):
+        """Files as published: images of odd number are bright and have label 1, others 0."""
+        folder = self.folder / "mnist"
+        folder.mkdir()
+        for name, count in [("train", train), ("t10k", test)]:
+            pixels = b"".join(bytes((p * (i + 3)) % 50 + 200 * (i % 2) for p in range(784))
+                              for i in range(count))
+            images = struct.pack(">IIII", 0x803, count, 28, 28) + pixels
+            labels = struct.pack(">II", 0x801, count) + bytes(i % 2 for i in range(count))
+            (folder / f"{name}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+            (folder / f"{name}-labels-idx1-ubyte").write_bytes(labels)
 
     def fails(self, *arguments, code, says, stdin=""):
         done = self.run_program(*arguments, code=code, stdin=stdin)
@@ -176,6 +193,39 @@ class Use(Cli):
         self.assertIn("reference kernels", text)
         self.fails("bench", "step", "--lengths", "3,x", code=2, says="--lengths")
         self.fails("bench", "step", "--kernels", "cuda", code=2, says="--kernels")
+
+    def test_mnist(self):
+        self.write_mnist(train=60, test=30)
+        self.run_program("train", self.config, "--out", "run", *MNIST)
+        scores = json.loads(self.run_program("eval", "run", "--json").stdout)
+        self.assertEqual(scores["examples"], 30)
+        self.assertEqual(scores["accuracy"], 1, "bright against dark images")
+        images = self.folder / "mnist/t10k-images-idx3-ubyte.gz"
+        answers = [json.loads(line) for line in
+                   self.run_program("predict", "run", images, "--json").stdout.splitlines()]
+        self.assertEqual([a["index"] for a in answers], list(range(30)))
+        self.assertEqual([a["label"] for a in answers], [str(i % 2) for i in range(30)])
+        done = self.run_program("train", self.config, "--out", "short", *MNIST, "--set",
+                                "task.train=20", "--set", "task.test=5", "--set",
+                                "task.permuted=true", "--set", "training.steps=2")
+        self.assertIn("20 train, 6 validation, 5 test", done.stderr)
+        self.assertIn("predict short mnist/t10k-images-idx3-ubyte.gz", done.stdout)
+        seen = json.loads(self.run_program("data", "inspect", "mnist", "--json").stdout)
+        self.assertEqual([s["examples"] for s in seen], [60, 30])
+        self.assertEqual(seen[1]["labels"], [15, 15] + 8 * [0])
+        self.assertIn("label 1", self.run_program("data", "inspect", "mnist").stdout)
+        info = json.loads(self.run_program("info", SOURCE / "configs/mnist.toml", "--no-measure",
+                                           "--json").stdout)
+        self.assertEqual(info["tokens_per_step"], 784 * 50)
+        self.fails("predict", "run", code=2, says="reads files")
+        self.fails("predict", "run", self.config, code=1, says=["tiny.toml", "IDX"])
+        images.write_bytes(images.read_bytes()[:-9])
+        self.fails("predict", "run", images, code=1, says=["t10k-images-idx3-ubyte.gz", "gzip"])
+        self.fails("eval", "run", code=1, says="t10k-images-idx3-ubyte.gz")
+        self.fails("data", "inspect", "mnist", code=1, says="t10k-images-idx3-ubyte.gz")
+        self.fails("train", self.config, "--set", "task.name=mnist", code=2, says="task.path")
+        self.fails("train", self.config, *MNIST, "--set", "task.path=nowhere", code=1,
+                   says="nowhere: there is no such folder")
 
     def test_init_from(self):
         self.run_program("train", self.config, "--out", "a")
