@@ -6,6 +6,7 @@
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/text.h"
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/training/checkpoint.h"
 #include "rotrnn/training/inventory.h"
 
@@ -15,7 +16,7 @@ namespace {
 struct Options {
   std::string subject;
   std::vector<std::string> settings;
-  bool json = false, measure = true, keys = false;
+  bool json = false, measure = true, keys = false, layers = false;
 };
 
 struct Subject {
@@ -90,7 +91,17 @@ void print_keys() {
   }
 }
 
+void print_layers() {
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : layer_names()) rows.push_back({name, layer_summary(name)});
+  fmt::print("{}", table(rows));
+}
+
 int run(const Options& o) {
+  if (o.layers) {
+    print_layers();
+    return 0;
+  }
   if (o.keys) {
     print_keys();
     return 0;
@@ -105,8 +116,8 @@ int run(const Options& o) {
     return 0;
   }
   const ModelOptions& m = s.config.model;
-  fmt::print("{} on {}: {} blocks, width {}, state {}, {} heads{}\n\n", m.layer, s.config.task.name,
-             m.depth, m.width, m.state, m.heads, m.bidirectional ? ", bidirectional" : "");
+  fmt::print("{} on {}: {} blocks, width {}, {}{}\n\n", m.layer, s.config.task.name, m.depth,
+             m.width, describe_layer(m), m.bidirectional ? ", bidirectional" : "");
   fmt::print("{}\n", table(rows_of(parameters, m.depth), {2}));
   fmt::print("{} parameters\n", grouped(total));
   if (s.step >= 0) fmt::print("weights of step {}\n", s.step);
@@ -136,6 +147,7 @@ void add_info(CLI::App& app, Action& action) {
   command->add_flag("--json", options->json, "one line of JSON");
   command->add_flag("!--no-measure", options->measure, "do not time the network on this machine");
   command->add_flag("--keys", options->keys, "list every key that a config may have");
+  command->add_flag("--layers", options->layers, "list the layers that model.layer may name");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

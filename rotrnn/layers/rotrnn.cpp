@@ -6,6 +6,10 @@
 #include <numbers>
 #include <stdexcept>
 
+#include "rotrnn/layers/draw.h"
+#include "rotrnn/layers/registry.h"
+#include "rotrnn/layers/rotrnn_fused.h"
+
 namespace rotrnn {
 namespace {
 
@@ -27,48 +31,11 @@ Tensor rows_to_planes(const Tensor& t) {
   return torch::cat({pairs.select(2, 0).flatten(0, 1), pairs.select(2, 1).flatten(0, 1)});
 }
 
-// The values of one parameter, from its own stream.
-template <typename Draw>
-Tensor draw(torch::IntArrayRef shape, Random random, Draw next) {
-  std::vector<double> values(c10::multiply_integers(shape));
-  for (double& value : values) value = next(random);
-  return torch::tensor(values, torch::kFloat64).view(shape).to(torch::kFloat32);
-}
-
 Tensor normal(torch::IntArrayRef shape, double deviation, Random random) {
-  return draw(shape, random, [=](Random& r) { return deviation * r.normal(); });
+  return draw_normal(shape, deviation, random).to(torch::kFloat32);
 }
 
 }  // namespace
-
-void check(const RotRNNOptions& o) {
-  auto fail = [](const std::string& what) { throw std::invalid_argument("RotRNN: " + what); };
-  if (o.width < 1) fail(fmt::format("width is {}; it must be at least 1", o.width));
-  if (o.heads < 1) fail(fmt::format("heads is {}; it must be at least 1", o.heads));
-  if (o.state < 1 || o.state % o.heads != 0) {
-    fail(fmt::format("{} heads do not divide a state of {}; choose a state that is a multiple",
-                     o.heads, o.state));
-  }
-  if (o.head_size() < 2) {
-    fail(
-        fmt::format("a state of {} with {} heads leaves {} dimension a head; a rotation needs 2 "
-                    "or more, so use at most {} heads",
-                    o.state, o.heads, o.head_size(), o.state / 2));
-  }
-  if (!(o.c > 0)) fail(fmt::format("c is {}; it must be above 0", o.c));
-  if (o.stationary_start && o.normalisation != Normalisation::xi) {
-    fail("stationary_start needs normalisation = \"xi\"");
-  }
-  const InitOptions& i = o.init;
-  if (!(0 <= i.gamma_min && i.gamma_min < i.gamma_max && i.gamma_max < 1)) {
-    fail(fmt::format("gamma_min {} and gamma_max {} must satisfy 0 <= gamma_min < gamma_max < 1",
-                     i.gamma_min, i.gamma_max));
-  }
-  if (i.resolved().gamma_init == GammaInit::log_uniform && i.gamma_min == 0) {
-    fail("gamma_init = \"log_uniform\" needs gamma_min above 0");
-  }
-  if (!(i.theta_max > 0)) fail(fmt::format("theta_max is {}; it must be above 0", i.theta_max));
-}
 
 RotRNNImpl::RotRNNImpl(const RotRNNOptions& options, uint64_t seed, uint64_t stream)
     : options_(options) {
@@ -81,20 +48,21 @@ RotRNNImpl::RotRNNImpl(const RotRNNOptions& options, uint64_t seed, uint64_t str
     return Random(seed, RandomSite::initialise, {stream, parameter});
   };
 
-  const Tensor angle =
-      draw({H, dh / 2}, random(0), [&](Random& r) { return init.theta_max * (1 - r.uniform()); });
+  const Tensor angle = draw({H, dh / 2}, random(0), [&](Random& r) {
+                         return init.theta_max * (1 - r.uniform());
+                       }).to(torch::kFloat32);
   theta = theta_is_log() ? register_parameter("theta_log", angle.log())
                          : register_parameter("theta", angle);
 
   const double low = init.gamma_min, high = init.gamma_max;
   gamma_log = register_parameter(
       "gamma_log", draw({H}, random(1), [&](Random& r) {
-        const double u = 1 - r.uniform();
-        if (init.gamma_init == GammaInit::ring) {
-          return std::log(-0.5 * std::log(u * (high * high - low * low) + low * low));
-        }
-        return std::lerp(std::log(-std::log(high)), std::log(-std::log(low)), u);
-      }));
+                     const double u = 1 - r.uniform();
+                     if (init.gamma_init == GammaInit::ring) {
+                       return std::log(-0.5 * std::log(u * (high * high - low * low) + low * low));
+                     }
+                     return std::lerp(std::log(-std::log(high)), std::log(-std::log(low)), u);
+                   }).to(torch::kFloat32));
 
   const bool by_fan_in = init.bc_init == MatrixInit::paper;
   const double both = 1 / std::sqrt(static_cast<double>(width + N));
@@ -172,6 +140,23 @@ System RotRNNImpl::system() const {
   return s;
 }
 
+System RotRNNImpl::fused_system(int threads, double* seconds) const {
+  return rotrnn::fused_system(*this, threads, seconds);
+}
+
+ParameterGroup RotRNNImpl::group(const std::string& parameter) const {
+  for (const char* name : {"theta", "theta_log", "gamma_log", "B"}) {
+    if (parameter == name) return ParameterGroup::recurrent;
+  }
+  return ParameterGroup::decay;
+}
+
+// ‖x‖ = ‖Pᵀx‖ = ‖z‖.
+Tensor RotRNNImpl::state_norms(const Tensor& z) const {
+  const Tensor planes = z.unflatten(-1, {2, options_.heads, -1});
+  return planes.square().sum({-3, -1}).sqrt();
+}
+
 Tensor RotRNNImpl::hidden(const Tensor& z) const {
   const int64_t H = options_.heads, dh = options_.head_size();
   const int64_t states = z.size(-1) / 2;
@@ -196,11 +181,6 @@ RotRNNOutput RotRNNImpl::forward(const Packed& u, const States& initial, bool wa
     out.head_norms = out.hidden.unflatten(-1, {options_.heads, -1}).norm(2, -1);
   }
   return out;
-}
-
-Tensor RotRNNImpl::forward_padded(const Tensor& u, const std::vector<int64_t>& lengths) {
-  const Packed packed = pack(u, lengths);
-  return pad(packed.with(forward(packed).y), u.size(1));
 }
 
 void RotRNNImpl::pretty_print(std::ostream& stream) const {
@@ -239,6 +219,10 @@ LruParameters to_lru(const RotRNNImpl& layer) {
   }
   lru.D = s.D.clone();
   return lru;
+}
+
+std::shared_ptr<Layer> make_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream) {
+  return std::make_shared<RotRNNImpl>(options.rotrnn_options(), seed, stream);
 }
 
 }  // namespace rotrnn

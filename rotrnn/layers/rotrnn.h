@@ -2,9 +2,9 @@
 
 #include <torch/torch.h>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/layers/layer.h"
+#include "rotrnn/layers/lru.h"
 #include "rotrnn/layers/rotrnn_options.h"
-#include "rotrnn/layers/system.h"
 
 namespace rotrnn {
 
@@ -26,19 +26,24 @@ struct RotRNNOutput {
 /// Parameters: theta [H, ⌊dh/2⌋] (theta_log when stored as its logarithm), gamma_log [H],
 /// M [H, dh, dh], B [H, dh, D], C [D, N], D [D], and C_reverse [D, N] when bidirectional.
 /// States given and returned are z = Pᵀx, in the planes of `System`.
-class RotRNNImpl : public torch::nn::Module {
+class RotRNNImpl : public Layer {
  public:
   /// Checks the sizes and draws the initial values: a pure function of (seed, stream).
   explicit RotRNNImpl(const RotRNNOptions& options, uint64_t seed = 0, uint64_t stream = 0);
 
   /// Parameters to system: the only place where the paper's symbols meet the engine's.
-  System system() const;
+  System system() const override;
+
+  /// The same by batched kernels with their own derivative (rotrnn_fused.h).
+  System fused_system(int threads, double* seconds = nullptr) const override;
+
+  ParameterGroup group(const std::string& parameter) const override;
+
+  /// ‖x_t‖₂ of every head, [.., H].
+  torch::Tensor state_norms(const torch::Tensor& z) const override;
 
   /// Runs the layer over a packed batch.
   RotRNNOutput forward(const Packed& u, const States& initial = {}, bool want_hidden = false);
-
-  /// The padded form: u [batch, time, D] and the true lengths; y is zero after the end.
-  torch::Tensor forward_padded(const torch::Tensor& u, const std::vector<int64_t>& lengths);
 
   /// z [.., 2S] in the paper's coordinates, x = P z, [.., N].
   torch::Tensor hidden(const torch::Tensor& z) const;
@@ -63,21 +68,8 @@ class RotRNNImpl : public torch::nn::Module {
 };
 TORCH_MODULE(RotRNN);
 
-/// Throws std::invalid_argument when the sizes or settings cannot be.
-void check(const RotRNNOptions& options);
-
-/// The parameters of an LRU (Orvieto et al. 2023) with S complex states that computes the same:
-/// λ = exp(-e^{nu_log} + i·e^{theta_log}), z_t = λ z_{t-1} + e^{gamma_log} ⊙ (B u_t),
-/// y_t = Re(C z_t) + D ⊙ u_t.
-struct LruParameters {
-  torch::Tensor nu_log, theta_log, gamma_log;  // [S]
-  torch::Tensor B_re, B_im;                    // [S, D]
-  torch::Tensor C_re, C_im;                    // [D, S]
-  torch::Tensor C_reverse_re, C_reverse_im;    // [D, S], undefined when unidirectional
-  torch::Tensor D;                             // [D]
-};
-
-/// A RotRNN is an LRU whose states share γ within a head; in double, detached.
+/// The LRU that computes the same: its states share γ within a head. In double, detached;
+/// Lru::load takes them.
 LruParameters to_lru(const RotRNNImpl& layer);
 
 }  // namespace rotrnn

@@ -58,4 +58,8 @@ struct RotRNNOptions {
   int64_t head_size() const { return state / heads; }  // dh
 };
 
+/// Throws SettingError when the settings cannot be. Without `sizes`, width, state and heads are
+/// left out: a config shares them with other layers.
+void check(const RotRNNOptions& options, bool sizes = true);
+
 }  // namespace rotrnn

@@ -46,4 +46,14 @@ struct SystemOutput {
 /// everything. This is the reference that the fused kernels are tested against.
 SystemOutput run_system(const System& system, const Packed& u, const States& initial = {});
 
+/// What one token gives.
+struct StepOutput {
+  torch::Tensor y;  // [sequences, D]
+  torch::Tensor z;  // [sequences, 2S]
+};
+
+/// One token of every sequence, as a stream gives them: u [sequences, D], and z the states before
+/// it, undefined at the beginning. Step after step this is `run_system`, forward only.
+StepOutput step(const System& system, const torch::Tensor& z, const torch::Tensor& u);
+
 }  // namespace rotrnn

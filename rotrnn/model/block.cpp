@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "rotrnn/layers/rotrnn_fused.h"
+#include "rotrnn/kernels/random.h"
 
 namespace rotrnn {
 
@@ -30,8 +30,7 @@ BlockImpl::BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed)
     : options_(options), index_(index) {
   const int64_t width = options.width;
   norm = register_module("norm", Norm(options.norm, width, options.norm_momentum));
-  layer =
-      register_module("layer", RotRNN(options.layer_options(), seed, static_cast<uint64_t>(index)));
+  layer = register_module("layer", make_layer(options, seed, static_cast<uint64_t>(index)));
   if (options.activation == Activation::full_glu) {
     value = register_module("value", torch::nn::Linear(width, width));
   }
@@ -58,7 +57,7 @@ Tensor BlockImpl::drop(const Tensor& x, const Layout& layout, const Pass& pass, 
 FusedBlock BlockImpl::fused(const Layout& layout, const Pass& pass, const States& initial,
                             const EngineOptions& engine) {
   FusedBlock block;
-  block.system = fused_system(*layer, engine.threads, engine.times ? &engine.times->map : nullptr);
+  block.system = layer->fused_system(engine.threads, engine.times ? &engine.times->map : nullptr);
   std::tie(block.norm_weight, block.norm_bias) = norm->affine();
   if (value) {
     block.value_weight = value->weight;

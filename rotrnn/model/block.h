@@ -2,7 +2,7 @@
 
 #include <torch/torch.h>
 
-#include "rotrnn/layers/rotrnn.h"
+#include "rotrnn/layers/layer.h"
 #include "rotrnn/model/fused.h"
 #include "rotrnn/model/norm.h"
 #include "rotrnn/model/options.h"
@@ -35,7 +35,7 @@ class BlockImpl : public torch::nn::Module {
   torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
                         States* final = nullptr);
 
-  RotRNN layer = nullptr;
+  std::shared_ptr<Layer> layer;
   Norm norm = nullptr;
   torch::nn::Linear value = nullptr, gate = nullptr;  // W1 (full_glu only) and W2
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "rotrnn/kernels/random.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
@@ -53,28 +54,24 @@ void check_tokens(const Tensor& values, int64_t vocabulary) {
   }
 }
 
-bool ends_with(const std::string& name, const char* end) {
-  return name.ends_with(end);
-}
-
 }  // namespace
 
-ParameterGroup group_of(const std::string& name) {
-  for (const char* recurrent :
-       {".layer.theta", ".layer.theta_log", ".layer.gamma_log", ".layer.B"}) {
-    if (ends_with(name, recurrent)) return ParameterGroup::recurrent;
+ParameterGroup group_of(const torch::nn::Module& network, const std::string& name) {
+  const size_t dot = name.find('.');
+  if (const auto* layer = dynamic_cast<const Layer*>(&network)) return layer->group(name);
+  if (dot != std::string::npos) {  // down to the module that owns it
+    const auto children = network.named_children();
+    if (const auto* child = children.find(name.substr(0, dot))) {
+      return dynamic_cast<const NormImpl*>(child->get()) ? ParameterGroup::no_decay
+                                                         : group_of(**child, name.substr(dot + 1));
+    }
   }
-  const bool is_norm = name.find(".norm.") != std::string::npos;
-  return is_norm || ends_with(name, ".bias") ? ParameterGroup::no_decay : ParameterGroup::decay;
+  return name == "bias" ? ParameterGroup::no_decay : ParameterGroup::decay;
 }
 
 SequenceModelImpl::SequenceModelImpl(const ModelOptions& options, const DataShape& shape,
                                      uint64_t seed)
     : options_(options), shape_(shape) {
-  if (options.layer != "rotrnn") {
-    throw std::invalid_argument(
-        fmt::format("model.layer: unknown layer \"{}\"; there is \"rotrnn\"", options.layer));
-  }
   if (shape.inputs < 1 || shape.outputs < 1 || options.depth < 1) {
     throw std::invalid_argument(
         fmt::format("model: {} inputs, {} outputs and {} blocks; each must be at least 1",

@@ -11,15 +11,9 @@
 
 namespace rotrnn {
 
-/// Which learning rate and decay a parameter gets; set up by itself, from its name.
-enum class ParameterGroup {
-  recurrent,  // recurrent rate, no decay
-  no_decay,   // global rate, no decay: biases and norms
-  decay,      // global rate, decay
-};
-
-/// The group of a parameter by its name in the network, such as "blocks.0.layer.theta".
-ParameterGroup group_of(const std::string& name);
+/// The optimiser group of a parameter of a network by its name in it, such as
+/// "blocks.0.layer.theta": layers say it of their own parameters, biases and norms are not decayed.
+ParameterGroup group_of(const torch::nn::Module& network, const std::string& name);
 
 /// What a pass through a network gives.
 struct ModelOutput {

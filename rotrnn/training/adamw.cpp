@@ -33,12 +33,12 @@ AdamW::AdamW(torch::nn::Module& model) {
   for (const auto& entry : model.named_parameters()) parameters.emplace_back(entry.pair());
   std::vector<Slot> slots(parameters.size());
   int64_t at = 0;
-  for (const auto group :
-       {ParameterGroup::recurrent, ParameterGroup::no_decay, ParameterGroup::decay}) {
+  for (const auto group : {ParameterGroup::recurrent, ParameterGroup::recurrent_decay,
+                           ParameterGroup::no_decay, ParameterGroup::decay}) {
     ranges_.push_back({group, at, 0});
     for (size_t i = 0; i < parameters.size(); ++i) {
       auto& [name, parameter] = parameters[i];
-      if (group_of(name) != group) continue;
+      if (group_of(model, name) != group) continue;
       auto view = [&](const Tensor& flat) {
         return flat.narrow(0, at, parameter.numel()).view(parameter.sizes());
       };
@@ -59,11 +59,15 @@ void AdamW::step(int64_t step, double global_lr, double recurrent_lr, double wei
   for (const Range& range : ranges_) {
     if (range.size == 0) continue;
     kernels::AdamW s;
-    s.lr = range.group == ParameterGroup::recurrent ? recurrent_lr : global_lr;
+    const bool recurrent =
+        range.group == ParameterGroup::recurrent || range.group == ParameterGroup::recurrent_decay;
+    const bool decays =
+        range.group == ParameterGroup::decay || range.group == ParameterGroup::recurrent_decay;
+    s.lr = recurrent ? recurrent_lr : global_lr;
     s.beta1 = kBeta1;
     s.beta2 = kBeta2;
     s.eps = kEpsilon;
-    s.decay = range.group == ParameterGroup::decay ? weight_decay : 0;
+    s.decay = decays ? weight_decay : 0;
     auto part = [&](const Tensor& flat) { return flat.narrow(0, range.begin, range.size); };
     if (fast) {
       auto pointer = [&](const Tensor& flat) { return flat.data_ptr<float>() + range.begin; };

@@ -4,10 +4,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <numeric>
 #include <stdexcept>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/training/config_keys.h"
 #include "rotrnn/training/quickstart_toml.h"
 
@@ -193,29 +193,6 @@ std::string where_set(const Config& config, const std::string& key) {
 
 }  // namespace
 
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string best;
-  size_t best_distance = word.size() / 2 + 1;  // more than half wrong is another word
-  for (const std::string& candidate : candidates) {
-    std::vector<size_t> row(candidate.size() + 1);  // Levenshtein
-    std::iota(row.begin(), row.end(), 0);
-    for (size_t i = 1; i <= word.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i;
-      for (size_t j = 1; j <= candidate.size(); ++j) {
-        const size_t substituted = diagonal + (word[i - 1] != candidate[j - 1]);
-        diagonal = row[j];
-        row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 std::vector<ConfigKey> config_keys() {
   Config defaults;
   std::vector<ConfigKey> out;
@@ -286,34 +263,10 @@ void apply_setting(Config& config, const std::string& setting) {
 void check(const Config& config) {
   const ModelOptions& m = config.model;
   const TrainingOptions& t = config.training;
-  if (m.layer != "rotrnn") {
-    fail(where_set(config, "model.layer"),
-         fmt::format("model.layer is \"{}\"; there is \"rotrnn\"", m.layer));
-  }
-  if (m.state % m.heads != 0) {
-    fail(where_set(config, "model.heads"),
-         fmt::format("model.heads = {} does not divide model.state = {}; make the state a multiple "
-                     "of the heads",
-                     m.heads, m.state));
-  }
-  if (m.state / m.heads < 2) {
-    fail(where_set(config, "model.heads"),
-         fmt::format("model.heads = {} leaves {} dimension of model.state = {} for a head; a "
-                     "rotation needs 2 or more, so use at most {} heads",
-                     m.heads, m.state / m.heads, m.state, m.state / 2));
-  }
-  if (m.init.gamma_min >= m.init.gamma_max) {
-    fail(where_set(config, "model.init.gamma_min"),
-         fmt::format("model.init.gamma_min = {} must be below gamma_max = {}", m.init.gamma_min,
-                     m.init.gamma_max));
-  }
-  if (m.stationary_start && m.normalisation != Normalisation::xi) {
-    fail(where_set(config, "model.stationary_start"),
-         "model.stationary_start needs model.normalisation = \"xi\"");
-  }
-  if (m.init.resolved().gamma_init == GammaInit::log_uniform && m.init.gamma_min == 0) {
-    fail(where_set(config, "model.init.gamma_min"),
-         "model.init.gamma_min must be above 0 with gamma_init = \"log_uniform\"");
+  try {
+    check_layers(m);
+  } catch (const SettingError& error) {
+    fail(where_set(config, "model." + error.key()), error.what());
   }
   if (t.batch % t.accumulate != 0) {
     fail(where_set(config, "training.accumulate"),

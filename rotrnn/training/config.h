@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "rotrnn/data/task.h"
+#include "rotrnn/io/nearest.h"
 #include "rotrnn/model/options.h"
 #include "rotrnn/training/options.h"
 
@@ -53,8 +54,5 @@ std::string to_toml(const Config& config);
 
 /// Names of the keys in which two configs differ.
 std::vector<std::string> differences(const Config& a, const Config& b);
-
-/// The candidate nearest to a misspelt word, or nothing when none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 }  // namespace rotrnn

@@ -1,5 +1,9 @@
 #include "rotrnn/training/config_keys.h"
 
+#include <fmt/format.h>
+
+#include "rotrnn/layers/registry.h"
+
 namespace rotrnn {
 namespace {
 
@@ -15,8 +19,8 @@ struct Section {
   std::string prefix;
 
   template <typename Place>
-  void operator()(const char* name, Place place, const char* help) const {
-    keys.push_back({prefix + name, std::move(place), help});
+  void operator()(const char* name, Place place, std::string help) const {
+    keys.push_back({prefix + name, std::move(place), std::move(help)});
   }
 };
 
@@ -38,10 +42,12 @@ void bind_task(const Section& add, TaskOptions& t) {
 }
 
 void bind_model(const Section& add, ModelOptions& m) {
-  add("layer", &m.layer, "the recurrent layer: rotrnn");
+  add("layer", &m.layer,
+      fmt::format("the recurrent layer: {}; docs/layers.md", fmt::join(layer_names(), ", ")));
   add("width", IntegerKey{&m.width, 1}, "D: channels between the layers");
-  add("state", IntegerKey{&m.state, 1}, "N: real dimensions of a layer's state");
-  add("heads", IntegerKey{&m.heads, 1}, "H: rotations in a layer; N / H is at least 2");
+  add("state", IntegerKey{&m.state, 1},
+      "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers");
+  add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
   add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
   add("activation", choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu"}),
       "what follows the layer in a block");
@@ -74,6 +80,31 @@ void bind_init(const Section& add, InitOptions& i) {
   add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "deviation of M");
 }
 
+void bind_lru(const Section& add, LruOptions& l) {
+  add("r_min", NumberKey{&l.r_min}, "LRU: smallest |λ| at the start");
+  add("r_max", NumberKey{&l.r_max}, "LRU: largest |λ| at the start, at most 1");
+  add("max_phase", NumberKey{&l.max_phase, 0, 1e3, true}, "LRU: largest angle of λ at the start");
+  add("gamma", choice(l.gamma, {"learned", "fixed"}),
+      "LRU: scale of the input, a parameter (paper), or √(1-|λ|²) in every pass (RotRNN's "
+      "authors)");
+}
+
+void bind_s5(const Section& add, S5Options& s) {
+  add("blocks", IntegerKey{&s.blocks, 1}, "S5: J, HiPPO blocks in the state; N / J is even");
+  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
+      "S5: zero-order hold, or the bilinear rule");
+  add("c_init", choice(s.c_init, {"lecun_normal", "trunc_standard_normal", "complex_normal"}),
+      "S5: distribution of C at the start");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S5: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S5: largest time step at the start");
+  add("clip", &s.clip, "S5: keep the real parts of Λ at -1e-4 or below");
+  add("step_rescale", NumberKey{&s.step_rescale, 0, 1e3, true},
+      "S5: multiplies the time steps; 2 at half the sampling rate");
+  add("groups", choice(s.groups, {"standard", "BandCdecay", "BfastandCdecay", "noBCdecay"}),
+      "S5: learning rates and decay of B, C and D; docs/layers.md");
+  add("dt_global", &s.dt_global, "S5: the time steps at the global rate, with decay");
+}
+
 void bind_training(const Section& add, TrainingOptions& t) {
   add("steps", IntegerKey{&t.steps, 1}, "optimiser steps");
   add("batch", IntegerKey{&t.batch, 1}, "sequences of one step");
@@ -81,7 +112,7 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "parts that a batch is computed in, to save memory; divides the batch");
   add("global_lr", NumberKey{&t.global_lr, 0, 1e3}, "largest learning rate of most parameters");
   add("recurrent_lr", NumberKey{&t.recurrent_lr, 0, 1e3},
-      "largest learning rate of the recurrent parameters (theta, gamma_log, B)");
+      "largest learning rate of the recurrent parameters (docs/layers.md)");
   add("lr_floor", NumberKey{&t.lr_floor, 0, 1}, "share of the rate that the cosine ends at");
   add("weight_decay", NumberKey{&t.weight_decay, 0, 1e3}, "AdamW's decay, on matrices only");
   add("warmup", NumberKey{&t.warmup, 0, 1e6},
@@ -105,6 +136,8 @@ std::vector<BoundKey> bind_keys(Config& config) {
   bind_task({keys, "task."}, config.task);
   bind_model({keys, "model."}, config.model);
   bind_init({keys, "model.init."}, config.model.init);
+  bind_lru({keys, "model.lru."}, config.model.lru);
+  bind_s5({keys, "model.s5."}, config.model.s5);
   bind_training({keys, "training."}, config.training);
   return keys;
 }

@@ -12,6 +12,8 @@ const char* group_name(ParameterGroup group) {
   switch (group) {
     case ParameterGroup::recurrent:
       return "recurrent";
+    case ParameterGroup::recurrent_decay:
+      return "recurrent, decay";
     case ParameterGroup::no_decay:
       return "global, no decay";
     default:
@@ -74,7 +76,7 @@ std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShap
   const SequenceModel model(options, shape, 0);
   for (const auto& entry : model->named_parameters()) {
     out.push_back({entry.key(), entry.value().sizes().vec(), entry.value().numel(),
-                   group_name(group_of(entry.key()))});
+                   group_name(group_of(*model, entry.key()))});
   }
   return out;
 }

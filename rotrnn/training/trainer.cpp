@@ -9,6 +9,7 @@
 
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
@@ -65,10 +66,8 @@ class Trainer {
         "{}: {} train, {} validation, {} test sequences, {:.0f} tokens on average",
         request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
         static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
-    say(
-        fmt::format("{}: {} blocks, width {}, state {}, {} heads, {} parameters; {} kernels, {} "
-                    "threads",
-                    m.layer, m.depth, m.width, m.state, m.heads, parameter_count(),
+    say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {} threads", m.layer,
+                    m.depth, m.width, describe_layer(m), parameter_count(),
                     model_->uses_fused() ? "fused" : "reference", threads_));
     say(fmt::format("run folder: {}", request_.out.string()));
   }

@@ -282,7 +282,7 @@ class WrongInput(Cli):
         self.fails("train", self.config, code=2, says=["tiny.toml:", 'did you mean "theta_max"?'])
         self.config.write_text(TINY)
         self.fails("train", self.config, "--set", "model.heads=5", code=2,
-                   says="--set model.heads=5: model.heads = 5 does not divide model.state = 12")
+                   says="--set model.heads=5: RotRNN: heads = 5 does not divide state = 12")
         self.fails("train", self.config, "--set", "model.heads=12", code=2, says="at most 6 heads")
         self.fails("train", self.config, "--set", "training.batch=301", code=2,
                    says="training.batch is 301 but there are 300")

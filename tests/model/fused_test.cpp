@@ -247,7 +247,7 @@ TEST(FusedEngine, GraphsThatLiveTogetherDoNotShareMemory) {
     Tensor sum = losses[0];
     for (size_t i = 1; i < losses.size(); ++i) sum = sum + losses[i];
     sum.backward();
-    return model->blocks[0]->layer->B.grad().clone();
+    return model->blocks[0]->layer->named_parameters()["B"].grad().clone();
   };
   const Tensor together = gradient({model->forward(a).y.sum(), model->forward(b).y.square().sum()});
   const Tensor first = gradient({model->forward(a).y.sum()});
@@ -260,7 +260,7 @@ TEST(FusedEngine, GradientsAccumulateAndAreNotOverwritten) {
   c.model = base();
   SequenceModel model(c.model, c.shape, 3);
   const Packed a(torch::randn({20, 3}), {0, 20}), b(torch::randn({30, 3}), {0, 10, 30});
-  const auto& B = model->blocks[0]->layer->B;
+  const Tensor B = model->blocks[0]->layer->named_parameters()["B"];
   model->forward(a).y.sum().backward();
   const Tensor first = B.grad().clone();
   model->forward(b).y.sum().backward();
@@ -298,7 +298,7 @@ TEST(FusedEngine, LongSequencesKeepTheirDigits) {
       SequenceModel model(m, shape, 3);
       model->to(type);
       torch::NoGradGuard no_grad;
-      model->blocks[0]->layer->gamma_log.fill_(std::log(-std::log(0.9999)));
+      model->blocks[0]->layer->named_parameters()["gamma_log"].fill_(std::log(-std::log(0.9999)));
       model->engine.kernels = kernels;
       return model->forward({u.to(type), {0, length}}).final[0].forward;
     };

@@ -284,7 +284,8 @@ TEST(Groups, FollowTheNames) {
   SequenceModel model(m, kTokens, 2);
   std::map<ParameterGroup, std::set<std::string>> names;
   for (const auto& p : model->named_parameters()) {
-    if (p.key().find("blocks.1") == std::string::npos) names[group_of(p.key())].insert(p.key());
+    if (p.key().find("blocks.1") == std::string::npos)
+      names[group_of(*model, p.key())].insert(p.key());
   }
   const std::string b = "blocks.0.";
   EXPECT_EQ(names[ParameterGroup::recurrent],
@@ -296,7 +297,9 @@ TEST(Groups, FollowTheNames) {
             (std::set<std::string>{"encoder.weight", "head.weight", b + "layer.M", b + "layer.C",
                                    b + "layer.C_reverse", b + "layer.D", b + "gate.weight",
                                    b + "value.weight"}));
-  EXPECT_EQ(group_of("blocks.3.layer.theta_log"), ParameterGroup::recurrent);
+  m.init.theta_form = ThetaForm::log;
+  EXPECT_EQ(group_of(*SequenceModel(m, kTokens, 2), "blocks.0.layer.theta_log"),
+            ParameterGroup::recurrent);
 }
 
 }  // namespace

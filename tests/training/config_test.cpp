@@ -47,17 +47,18 @@ TEST(Config, WrongTypesAndRangesAreRefusedWithTheirLine) {
 
 TEST(Config, SettingsThatDoNotFitAreRefused) {
   EXPECT_EQ(parse_error("[model]\nstate = 10\nheads = 3"),
-            "x.toml:3: model.heads = 3 does not divide model.state = 10; make the state a multiple "
+            "x.toml:3: RotRNN: heads = 3 does not divide state = 10; make the state a multiple "
             "of the heads");
   expect_contains(parse_error("[model]\nstate = 8\nheads = 8"), "use at most 4 heads");
-  expect_contains(parse_error("[model.init]\ngamma_min = 0.9\ngamma_max = 0.5"), "must be below");
+  expect_contains(parse_error("[model.init]\ngamma_min = 0.9\ngamma_max = 0.5"),
+                  "0 <= gamma_min < gamma_max < 1");
   expect_contains(parse_error("[model]\nstationary_start = true\nnormalisation = \"none\""),
-                  "needs model.normalisation");
+                  "needs normalisation");
   expect_contains(parse_error("[training]\nbatch = 10\naccumulate = 3"), "does not divide");
   expect_contains(parse_error("[task]\nname = \"listop\""), "unknown task");
   expect_contains(parse_error("[task]\nmin_length = 60\nmax_length = 50"), "max_length");
   expect_contains(parse_error("[model]\npooling = \"none\""), "every token");
-  expect_contains(parse_error("[model]\nlayer = \"gru\""), "there is \"rotrnn\"");
+  expect_contains(parse_error("[model]\nlayer = \"gru\""), "there are rotrnn, lru, s5");
 }
 
 TEST(Config, SettingsOnTheCommandLineWin) {

@@ -29,7 +29,7 @@ TEST(AdamW, EqualsLibTorchs) {
   AdamW optimiser(*ours);
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const auto& p : theirs->named_parameters()) {
-    const ParameterGroup group = group_of(p.key());
+    const ParameterGroup group = group_of(*theirs, p.key());
     auto options = std::make_unique<torch::optim::AdamWOptions>(
         group == ParameterGroup::recurrent ? 2e-3 : 1e-2);
     options->weight_decay(group == ParameterGroup::decay ? 0.3 : 0);
@@ -200,7 +200,8 @@ TEST(Train, InitFromTakesTheWeightsAndReplacesAHeadOfAnotherSize) {
   SequenceModel other(config.model, shape, 77), drawn(config.model, shape, 77);
   EXPECT_FALSE(take_weights(best, *other));
   EXPECT_TRUE(other->head->weight.equal(drawn->head->weight));
-  EXPECT_TRUE(other->blocks[0]->layer->M.equal(to_tensor(file.at("blocks.0.layer.M"))));
+  EXPECT_TRUE(other->blocks[0]->layer->named_parameters()["M"].equal(
+      to_tensor(file.at("blocks.0.layer.M"))));
   config.model.width = 12;
   SequenceModel wider(config.model, shape, 77);
   EXPECT_THROW(take_weights(best, *wider), std::invalid_argument);

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "rotrnn/layers/lru_options.h"
+#include "rotrnn/layers/rotrnn_options.h"
+#include "rotrnn/layers/s5_options.h"
+
+namespace rotrnn {
+
+/// Which layer, its sizes, and the settings of every layer there is: a config may hold them all,
+/// for comparing, and the one that `layer` names is made.
+struct LayerOptions {
+  std::string layer = "rotrnn";  // a name of the table in registry.h
+  int64_t width = 128;           // D
+  int64_t state = 256;           // N: real dimensions
+  int64_t heads = 32;            // RotRNN
+  bool bidirectional = false;
+  Normalisation normalisation = Normalisation::xi;  // RotRNN, as the next three
+  double c = 1;
+  bool stationary_start = false;
+  InitOptions init;
+  LruOptions lru;  // sizes and direction in these are replaced by the ones above
+  S5Options s5;
+
+  RotRNNOptions rotrnn_options() const {
+    return {width, state, heads, bidirectional, normalisation, c, stationary_start, init};
+  }
+  LruOptions lru_options() const { return with_sizes(lru); }
+  S5Options s5_options() const { return with_sizes(s5); }
+
+ private:
+  template <typename Options>
+  Options with_sizes(Options o) const {
+    o.width = width;
+    o.state = state;
+    o.bidirectional = bidirectional;
+    return o;
+  }
+};
+
+}  // namespace rotrnn

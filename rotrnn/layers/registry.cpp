@@ -1,0 +1,56 @@
+#include "rotrnn/layers/registry.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "rotrnn/io/nearest.h"
+
+namespace rotrnn {
+namespace {
+
+// The table without its makers, copied by the compiler: programs that only read configs need not
+// link LibTorch.
+consteval auto without_makers() {
+  std::array<LayerEntry, std::size(kLayers)> out{};
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] = kLayers[i];
+    out[i].make = nullptr;
+  }
+  return out;
+}
+constexpr auto kEntries = without_makers();
+
+const LayerEntry& find(const std::string& name) {
+  for (const LayerEntry& entry : kEntries) {
+    if (name == entry.name) return entry;
+  }
+  const auto names = layer_names();
+  const std::string near = nearest(name, names);
+  throw SettingError(
+      "layer", fmt::format("unknown layer \"{}\"; there are {}{}", name, fmt::join(names, ", "),
+                           near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)));
+}
+
+}  // namespace
+
+std::vector<std::string> layer_names() {
+  std::vector<std::string> names;
+  for (const LayerEntry& entry : kEntries) names.emplace_back(entry.name);
+  return names;
+}
+
+std::string layer_summary(const std::string& name) {
+  return find(name).summary;
+}
+
+std::string describe_layer(const LayerOptions& options) {
+  return find(options.layer).describe(options);
+}
+
+void check_layers(const LayerOptions& options) {
+  find(options.layer).check(options, true);
+  for (const LayerEntry& entry : kEntries) entry.check(options, false);
+}
+
+}  // namespace rotrnn
