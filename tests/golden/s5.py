@@ -258,6 +258,8 @@ def discretisation_table():
     Lambdas = [-0.5 - 0.75j, -0.5 - 1000j, -0.5 + 0j, -1e-4 - 3j, -1e-4 + 0j, -1e-8 - 1e-8j, 0.25 - 2j, -40 - 40j, 1j]
     Deltas = [1e-9, 1e-3, 0.1, 1.0]
     pairs = [(L, d) for L in Lambdas for d in Deltas if abs(L * d) <= 100]
+    # About where an implementation may change from a series to the closed form.
+    pairs += [(near * decade * (-0.6 - 0.8j), 1.0) for decade in (1e-4, 1e-3, 1e-2, 0.1, 1) for near in (0.99, 1.01)]
     table = {"Lambda_re": [L.real for L, _ in pairs], "Lambda_im": [L.imag for L, _ in pairs],
              "Delta": [d for _, d in pairs]}
     with localcontext() as context:
