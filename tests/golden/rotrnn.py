@@ -26,24 +26,11 @@ the checks of the mathematics, the cases. Only NumPy is needed.
 In rotrnn.json an array is {"shape": [...], "values": [flat, row-major]}, every number with all its digits.
 """
 
-import argparse
-import json
-import os
-import sys
+import common
+from common import np, offsets_of, require, sequences
 
-import numpy as np
-
-FILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "rotrnn.json")
 EPS = 1e-5  # of the norms
 RUNNING_MOMENTUM = 0.95  # running <- 0.95 running + 0.05 batch
-
-
-def require(condition, message):
-    """An assert that python -O does not remove."""
-    if not condition:
-        print(f"rotrnn.py: FAILED: {message}", file=sys.stderr)
-        sys.exit(1)
-
 
 # ---------------------------------------------------------------------------------------- matrix exponential
 
@@ -153,10 +140,6 @@ def run_heads(parameters, options, u, x_0):
             scale = 1.0 / np.sqrt(one_minus_gamma_squared(gamma_log))
         heads.append(run_head(F, E, u, x_0[h * dh:(h + 1) * dh], scale))
     return np.concatenate(heads, axis=1)
-
-
-def sequences(offsets):
-    return [slice(begin, end) for begin, end in zip(offsets[:-1], offsets[1:])]
 
 
 def rotrnn(parameters, options, u, offsets, x_0=None):
@@ -452,10 +435,6 @@ def layer_parameters(rng, options, gamma=(0.5, 0.99), m_scale=0.5):
     return parameters
 
 
-def offsets_of(lengths):
-    return [0] + [int(n) for n in np.cumsum(lengths)]
-
-
 def layer_case(name, seed, options, lengths, initial_state=False, with_gradients=True, change=None, **init):
     rng = np.random.default_rng(seed)
     parameters = layer_parameters(rng, options, **init)
@@ -591,79 +570,11 @@ def lru_cases(cases):
     return result
 
 
-# ---------------------------------------------------------------------------------------------- file, compare
-
-
-def as_json(value):
-    """The tree with every array as {"shape", "values"}."""
-    if isinstance(value, np.ndarray):
-        require(value.dtype == np.float64, f"an array of {value.dtype} where double was meant")
-        require(np.isfinite(value).all(), "a number that is not finite")
-        return {"shape": list(value.shape), "values": value.ravel().tolist()}
-    if isinstance(value, dict):
-        return {key: as_json(item) for key, item in value.items()}
-    return value
-
-
-def dump(value, indent=0):
-    """JSON with an object a line, arrays on one line. Python's repr of a float round-trips."""
-    if not isinstance(value, dict) or "values" in value:
-        return json.dumps(value, allow_nan=False)
-    if not value:
-        return "{}"
-    space = " " * (indent + 1)
-    items = [f"{space}{json.dumps(key)}: {dump(item, indent + 1)}" for key, item in value.items()]
-    return "{\n" + ",\n".join(items) + "\n" + " " * indent + "}"
-
-
-def compare(stored, computed, path, problems):
-    """How many numbers were compared. Arrays: 1e-12 of the largest magnitude in them (gradients: of 1 if that is
-    larger); all else: equal."""
-    if isinstance(computed, dict) and isinstance(stored, dict):
-        if set(stored) != set(computed):
-            problems.append(f"{path}: keys differ: {sorted(set(stored) ^ set(computed))}")
-            return 0
-        if "values" not in computed:
-            return sum(compare(stored[k], computed[k], f"{path}/{k}", problems) for k in computed)
-        a, b = stored["values"], computed["values"]
-        if stored["shape"] != computed["shape"] or len(a) != len(b):
-            problems.append(f"{path}: shape {stored['shape']}, {len(a)} numbers; computed {computed['shape']}")
-            return 0
-        # An all-but-zero gradient (dh = 2: that of M, as A does not depend on P) has only an absolute scale.
-        scale = max(np.abs(b).max(), 1.0 if "/gradients/" in path else 0.0)
-        error = np.abs(np.array(a, dtype=float) - np.array(b)).max()
-        if not error <= 1e-12 * scale:
-            problems.append(f"{path}: differs by {error:.1e}, largest magnitude {scale:.1e}")
-        return len(a)
-    if type(stored) is not type(computed) or stored != computed:
-        problems.append(f"{path}: stored {stored!r}, computed {computed!r}")
-    return len(computed) if isinstance(computed, list) else int(isinstance(computed, (int, float)))
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    mode = parser.add_mutually_exclusive_group(required=True)
-    mode.add_argument("--write", action="store_true", help="compute and write rotrnn.json")
-    mode.add_argument("--check", action="store_true", help="compute and compare with rotrnn.json")
-    arguments = parser.parse_args()
-
+def compute():
     check_mathematics()
     cases = layer_cases()
-    tree = as_json({"cases": cases, "networks": network_cases(), "lru": lru_cases(cases)})
-
-    if arguments.write:
-        with open(FILE, "w", encoding="ascii") as file:
-            file.write(dump(tree) + "\n")
-        print(f"{FILE}: {os.path.getsize(FILE)} bytes")
-        return
-    require(os.path.exists(FILE), f"{FILE} is missing; make it with --write")
-    with open(FILE, encoding="ascii") as file:
-        stored = json.load(file)
-    problems = []
-    count = compare(stored, tree, "", problems)
-    require(not problems, "the stored numbers differ:\n  " + "\n  ".join(problems))
-    print(f"{count} numbers compared, all within 1e-12")
+    return {"cases": cases, "networks": network_cases(), "lru": lru_cases(cases)}
 
 
 if __name__ == "__main__":
-    main()
+    common.main(compute, __doc__.splitlines()[0])
