@@ -275,7 +275,8 @@ TEST(Layers, FusedMapIsTheMapRounded) {
       return out;
     };
     double seconds = 0;
-    const auto exact = tensors(layer->system()), fused = tensors(layer->fused_system(1, &seconds));
+    const auto exact = tensors(layer->system()),
+               fused = tensors(layer->fused_systems({layer.get()}, 1, &seconds).front());
     const double forward = seconds;
     EXPECT_GT(forward, 0);
     for (size_t i = 0; i < exact.size(); ++i) {
@@ -288,8 +289,8 @@ TEST(Layers, FusedMapIsTheMapRounded) {
       EXPECT_LE(relative_error(actual[i], expected[i], 1e-2), 1e-6) << v.name << " " << i;
     }
     const torch::NoGradGuard no_grad;
-    EXPECT_TRUE(layer->fused_system(1).W.equal(fused[2]));
-    EXPECT_FALSE(layer->fused_system(1).W.requires_grad());
+    EXPECT_TRUE(layer->fused_systems({layer.get()}, 1).front().W.equal(fused[2]));
+    EXPECT_FALSE(layer->fused_systems({layer.get()}, 1).front().W.requires_grad());
   }
 }
 

@@ -90,6 +90,9 @@ HWY_INLINE void add_double(Tag tag, V v, double* sum) {
   for (size_t i = 0; i < hn::Lanes(tag); ++i) sum[i] += static_cast<double>(lanes[i]);
 }
 
+/// Rows whose products are summed in float before they join the others in double.
+constexpr size_t kSumRows = 16;
+
 /// Walks the rows backwards in scan order. `last` is the last row in scan order.
 template <bool kToken, bool kStore, size_t G, class Tag>
 HWY_INLINE void adjoint_columns(Tag tag, ScanRows g, size_t rows, size_t S, size_t s,
@@ -145,15 +148,20 @@ HWY_INLINE void adjoint_columns(Tag tag, ScanRows g, size_t rows, size_t S, size
         }
       }
     }
+    if constexpr (kStore && !kToken) {
+      if (t % kSumRows != 0) continue;
+#pragma GCC unroll 4
+      for (size_t i = 0; i < G; ++i) {
+        add_double(tag, qr[i], gradient.sum + s + i * lanes);
+        add_double(tag, qi[i], gradient.sum + S + s + i * lanes);
+        qr[i] = qi[i] = hn::Zero(tag);
+      }
+    }
   }
 #pragma GCC unroll 4
   for (size_t i = 0; i < G; ++i) {
     hn::StoreU(cr[i], tag, carry + s + i * lanes);
     hn::StoreU(ci[i], tag, carry + S + s + i * lanes);
-    if constexpr (kStore && !kToken) {
-      add_double(tag, qr[i], gradient.sum + s + i * lanes);
-      add_double(tag, qi[i], gradient.sum + S + s + i * lanes);
-    }
   }
 }
 
