@@ -129,8 +129,8 @@ def case(name, seed, lengths=(7, 4), initial_states=False, change=None, **change
 
 
 def cases():
-    def long_memory(p):  # 1 - |lambda|^2 from 6e-5 to 1e-8; D = 0, so that y shows whether gamma kept its digits
-        p["nu_log"][:] = np.linspace(np.log(5e-9), np.log(3e-5), len(p["nu_log"]))
+    def long_memory(p):  # 1 - |lambda|^2 about 1e-8; D = 0, so that y shows whether gamma kept its digits
+        p["nu_log"][:] = np.log(np.linspace(3e-9, 8e-9, len(p["nu_log"])))
         p["D"][:] = 0.0
 
     arguments = [
@@ -175,10 +175,20 @@ def check_convolution(name, case):
                 f"{name}: recurrence and convolution differ")
 
 
+def check_long_memory(case):
+    """The plain difference 1 - |lambda|^2 must be seen in the case that is there to show it."""
+    p, options = case["parameters"], case["options"]
+    plain = np.log(1 - np.exp(-np.exp(p["nu_log"]))**2) / 2
+    y = lru({**p, **case["input"], "gamma_log": plain}, {**options, "gamma": "learned"}, case["offsets"])["y"]
+    error = largest(y - case["outputs"]["y"]) / largest(y)
+    require(error > 1e-9, f"the plain difference is wrong by {error:.1e} only")
+
+
 def compute():
     tree = {"cases": cases(), "init": init_cases()}
     for name, item in tree["cases"].items():
         check_convolution(name, item)
+    check_long_memory(tree["cases"]["fixed_long_memory"])
     return tree
 
 
