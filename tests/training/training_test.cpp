@@ -289,5 +289,27 @@ TEST(Inventory, AddsUpAndNamesTheGroups) {
   EXPECT_DOUBLE_EQ(useful_flops_per_token(config.model), 3.0 * 6 * (4 * 96 * 128 + 2 * 96 * 96));
 }
 
+TEST(Inventory, CountsOfTheOtherLayersAreThePapers) {
+  const auto count = [](const char* file) {
+    const Config config = load_config(std::string(ROTRNN_SOURCE "/configs/") + file, {});
+    // N is 2S: 6·D·N + 2·D² per token, layer and pass, bidirectional.
+    EXPECT_DOUBLE_EQ(useful_flops_per_token(config.model), 3.0 * 6 * (6 * 96 * 128 + 2 * 96 * 96));
+    int64_t total = 0;
+    for (const auto& p : inventory(config.model, describe_task(config.task).shape)) {
+      total += p.count;
+    }
+    return total;
+  };
+  EXPECT_EQ(count("lru/speech_commands.toml"), 283'139);  // the RotRNN paper's 283K
+  EXPECT_EQ(count("s5/speech_commands.toml"), 283'523);   // the S5 paper says 280K
+
+  ModelOptions m;
+  m.layer = "s5";
+  m.s5.groups = S5Groups::b_and_c_decay;
+  for (const auto& p : inventory(m, {InputKind::channels, 1, TargetKind::values, 1})) {
+    if (p.name == "blocks.0.layer.B_re") EXPECT_EQ(p.group, "recurrent, decay");
+  }
+}
+
 }  // namespace
 }  // namespace rotrnn
