@@ -22,9 +22,21 @@ Floats unpad(const Floats& padded, size_t rows, size_t ld, size_t width) {
   return out;
 }
 
+constexpr size_t kGuard = 3;  // rows after C that must stay as they are
+
+/// Nothing but C[M, N] was written.
+void expect_untouched(const Floats& out, const Floats& before, size_t M, size_t N, size_t ldc) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    const bool inside = i / ldc < M && i % ldc < N;
+    if (inside) continue;
+    ASSERT_EQ(out[i], before[i]) << "row " << i / ldc << " column " << i % ldc;
+  }
+}
+
 void check_multiply(const Gemm& gemm, const Size& s, bool add, bool transposed) {
   const size_t lda = s.K + 3, ldc = s.N + 5;
-  const Floats a = normal(s.M * lda, 1), b = normal(s.K * s.N, 2), c = normal(s.M * ldc, 3);
+  const Floats a = normal(s.M * lda, 1), b = normal(s.K * s.N, 2),
+               c = normal((s.M + kGuard) * ldc, 3);
   Floats packed(gemm.packed_size(s.K, s.N) + 16), out = c;
   const Floats stored = transposed ? reference::transpose(b, s.K, s.N) : b;
   gemm.pack(packed.data(), stored.data(), s.K, s.N, transposed ? 1 : s.N, transposed ? s.K : 1);
@@ -34,14 +46,13 @@ void check_multiply(const Gemm& gemm, const Size& s, bool add, bool transposed) 
   Floats plain = reference::product(A, b, s.M, s.K, s.N);
   for (size_t i = 0; add && i < exact.size(); ++i) exact[i] += C[i], plain[i] += C[i];
   expect_close("multiply", unpad(out, s.M, ldc, s.N), plain, exact);
-  for (size_t r = 0; r < s.M; ++r) {
-    for (size_t i = s.N; i < ldc; ++i) ASSERT_EQ(out[r * ldc + i], c[r * ldc + i]) << "beyond N";
-  }
+  expect_untouched(out, c, s.M, s.N, ldc);
 }
 
 void check_outer(const Gemm& gemm, const Size& s, bool add) {
   const size_t lda = s.M + 2, ldb = s.N + 7, ldc = s.N + 1;
-  const Floats a = normal(s.K * lda, 4), b = normal(s.K * ldb, 5), c = normal(s.M * ldc, 6);
+  const Floats a = normal(s.K * lda, 4), b = normal(s.K * ldb, 5),
+               c = normal((s.M + kGuard) * ldc, 6);
   Floats out = c;
   gemm.outer(out.data(), ldc, a.data(), lda, b.data(), ldb, s.M, s.K, s.N, add);
   const Floats A = reference::transpose(unpad(a, s.K, lda, s.M), s.K, s.M);
@@ -50,6 +61,7 @@ void check_outer(const Gemm& gemm, const Size& s, bool add) {
   Floats plain = reference::product(A, B, s.M, s.K, s.N);
   for (size_t i = 0; add && i < exact.size(); ++i) exact[i] += C[i], plain[i] += C[i];
   expect_close("outer", unpad(out, s.M, ldc, s.N), plain, exact);
+  expect_untouched(out, c, s.M, s.N, ldc);
 }
 
 TEST(Gemm, MatchesOracle) {
