@@ -1,14 +1,17 @@
 """Times a training step of rotrnn and of eager PyTorch in turn, and prints the ratios.
 
-    benchmarks/compare_step.py [--rows listops,text,speech] [--rounds 5] [--program build/release/bin/rotrnn]
+    benchmarks/compare_step.py [--rows listops,text,speech] [--forms chunked,fft,doubling] [--rounds 5]
+                               [--program build/release/bin/rotrnn] [--peer-libraries FOLDER]
 
 Every round runs each contestant once, one after the other, with the same shapes, batch and threads, so
 that whatever else the machine does meets all of them. Figures are medians over the rounds. Needs PyTorch
-for /usr/bin/python3 (Debian: python3-torch).
+for /usr/bin/python3 (Debian: python3-torch). Its speed depends on its BLAS, so that is named in the
+table; --peer-libraries takes another one, from a folder with a libblas.so.3.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 from pathlib import Path
@@ -27,8 +30,10 @@ ROWS = {
 }
 
 
-def run(command):
-    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT)
+def run(command, libraries=""):
+    environment = dict(os.environ, LD_LIBRARY_PATH=libraries) if libraries else None
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT,
+                          env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stderr}")
     return json.loads(done.stdout)
@@ -37,7 +42,9 @@ def run(command):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--rows", default=",".join(ROWS))
+    p.add_argument("--forms", default=",".join(FORMS))
     p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--peer-libraries", default="", metavar="FOLDER")
     p.add_argument("--threads", type=int, default=2)
     p.add_argument("--program", default="build/release/bin/rotrnn")
     p.add_argument("--python", default="/usr/bin/python3")
@@ -49,13 +56,14 @@ def main():
         shape = ["--batch", row["batch"], "--length", row["length"], "--threads", a.threads]
         ours = [a.program, "bench", "step", "--config", row["config"], *shape, "--repeats", 5, "--json"]
         contestants = {"rotrnn": ours, "rotrnn, memory low": ours + ["--memory", "low"]}
-        for form in FORMS:
+        for form in a.forms.split(","):
             contestants["PyTorch " + form] = [a.python, "benchmarks/peers/torch_step.py", "--form", form,
                                               *row["peer"], *shape, "--repeats", 2]
         results = {who: [] for who in contestants}
         for _ in range(a.rounds):
             for who, command in contestants.items():
-                results[who].append(run(command))
+                peer = who.startswith("PyTorch")
+                results[who].append(run(command, a.peer_libraries if peer else ""))
 
         def median(who, key):
             return statistics.median(r[key] for r in results[who])
@@ -68,6 +76,7 @@ def main():
             peer = who.startswith("PyTorch")
             ratio = f"{best / rate:.2f} ×" if peer else ""
             share = f"{memory / used:.2f} ({median(low, 'peak_memory_mb') / used:.2f} low)" if peer else ""
+            who += f" ({results[who][0]['blas']})" if peer else ""
             print(f"| {name} | {who} | {rate:.1f} | {rate / peak:.2f} | {ratio} | {used:.0f} | {share} |",
                   flush=True)
 

@@ -116,6 +116,16 @@ class Network(nn.Module):
         return self.head(self.blocks(self.encoder(x)).mean(1))
 
 
+def blas_in_use():
+    """The BLAS that is loaded, such as openblas-openmp: the folder that Debian keeps it in."""
+    for line in open("/proc/self/maps"):
+        path = line.split()[-1]
+        if "/libopenblas" in path or "/libblas" in path:
+            folder = path.split("/")[-2]
+            return folder if "blas" in folder else path.split("/")[-1]
+    return "unknown BLAS"
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--form", choices=SCANS, default="chunked")
@@ -145,7 +155,7 @@ def main():
     flop = 3 * a.depth * (4 * a.width * a.state + 2 * a.width**2)
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     print(json.dumps(dict(form=a.form, seconds_per_step=median, tokens_per_second=rate,
-                          useful_gflops=rate * flop / 1e9, peak_memory_mb=memory)))
+                          useful_gflops=rate * flop / 1e9, peak_memory_mb=memory, blas=blas_in_use())))
 
 
 if __name__ == "__main__":
