@@ -10,8 +10,8 @@ namespace rotrnn {
 namespace {
 
 // Sizes in pixels: one cell of the grid and the margins around its axes.
-constexpr double kWidth = 420, kHeight = 300;
-constexpr double kLeft = 56, kRight = 14, kTop = 34, kBottom = 46;
+constexpr double kWidth = 460, kHeight = 300;
+constexpr double kLeft = 56, kRight = 84, kTop = 34, kBottom = 46;  // the legend is right
 constexpr double kLegendLine = 14;
 
 // Distinct in hue and lightness, also for most who see few colours (Okabe and Ito).
@@ -135,7 +135,7 @@ void draw_legend(std::string& out, const Chart& chart, const Frame& f) {
   auto to = std::back_inserter(out);
   for (size_t i = 0; i < chart.lines.size(); ++i) {
     const double y = f.top + 12 + kLegendLine * static_cast<double>(i);
-    const double x = f.left + f.width - 92;
+    const double x = f.left + f.width + 8;
     fmt::format_to(to,
                    "<line x1='{0:.1f}' y1='{2:.1f}' x2='{1:.1f}' y2='{2:.1f}' stroke='{3}' "
                    "stroke-width='2'/><text x='{4:.1f}' y='{5:.1f}'>{6}</text>\n",

@@ -104,7 +104,7 @@ TEST(Chart, PutsPointsWhereTheAxesSay) {
   Chart chart{"t", "x", "y", {{"l", {0, 10}, {0, 4}, {}}}};
   const std::string svg = to_svg({chart}, 3);
   // Axes from 0 to 10 and from 0 to 4: the line goes from corner to corner of the plot.
-  EXPECT_NE(svg.find("points='56.0,254.0 406.0,34.0 '"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("points='56.0,254.0 376.0,34.0 '"), std::string::npos) << svg;
   EXPECT_NE(svg.find("<svg "), std::string::npos);
   EXPECT_NE(svg.find("</svg>"), std::string::npos);
 }
