@@ -5,6 +5,7 @@
 #include <fstream>
 #include <regex>
 
+#include "rotrnn/layers/rotrnn.h"
 #include "tests/support/tensors.h"
 
 namespace rotrnn {
@@ -276,6 +277,34 @@ TEST(Dropout, MaskIsSharedOverTimeAndAFunctionOfTheSequence) {
   EXPECT_THROW(model->forward(batch, {1, 1, {0, 1}}), std::invalid_argument);
   model->eval();
   EXPECT_TRUE(model->forward(batch).y.equal(model->forward(batch, {1, 2, {0, 1, 2}}).y));
+}
+
+// Block by block from the formulas: the normalised input through the paper's own coordinates, P z.
+TEST(SequenceModel, StateNormsAreThoseOfTheHiddenStateAndLeaveNoTrace) {
+  ModelOptions m = small(NormKind::batch);
+  m.dropout = 0.4;
+  m.depth = 2;
+  SequenceModel model(m, kTokens, 2);
+  model->to(torch::kFloat64);
+  model->forward(token_batch(), {1, 1, {0, 1, 2}});
+  const Packed batch = token_batch();
+  std::map<std::string, Tensor> before;
+  for (const auto& b : model->named_buffers()) before[b.key()] = b.value().clone();
+  const std::vector<Tensor> norms = model->state_norms(batch);
+  for (const auto& b : model->named_buffers()) EXPECT_TRUE(b.value().equal(before.at(b.key())));
+  EXPECT_TRUE(model->is_training());
+
+  ASSERT_EQ(norms.size(), 2u);
+  const Tensor x = model->embedding->forward(batch.values);
+  const Tensor hat = (x - x.mean(0)) / torch::sqrt(x.var(0, /*unbiased=*/false) + 1e-5);
+  const auto& block = model->blocks[0];
+  auto* layer = dynamic_cast<RotRNNImpl*>(block->layer.get());
+  ASSERT_NE(layer, nullptr);
+  const RotRNNOutput out =
+      layer->forward(batch.with(hat * block->norm->weight + block->norm->bias), {}, true);
+  EXPECT_LE(relative_error(norms[0], out.head_norms), 1e-12);
+  EXPECT_EQ(norms[1].sizes(), norms[0].sizes());
+  EXPECT_FALSE(norms[1].equal(norms[0]));
 }
 
 TEST(Groups, FollowTheNames) {
