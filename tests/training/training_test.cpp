@@ -307,7 +307,9 @@ TEST(Inventory, CountsOfTheOtherLayersAreThePapers) {
   m.layer = "s5";
   m.s5.groups = S5Groups::b_and_c_decay;
   for (const auto& p : inventory(m, {InputKind::channels, 1, TargetKind::values, 1})) {
-    if (p.name == "blocks.0.layer.B_re") EXPECT_EQ(p.group, "recurrent, decay");
+    if (p.name == "blocks.0.layer.B_re") {
+      EXPECT_EQ(p.group, "recurrent, decay");
+    }
   }
 }
 
