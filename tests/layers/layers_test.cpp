@@ -692,6 +692,23 @@ TEST(S5, TruncatedNormalKeepsItsDeviation) {
   EXPECT_LE(x.abs().max().item<double>(), 6 / 0.87962566103423978);
 }
 
+// Two samples that are held are one of twice the duration: what the zero-order hold assumes.
+TEST(S5, RescaledStepsReadHalfTheSamples) {
+  S5Options o;
+  o.width = 3;
+  o.state = 16;
+  o.blocks = 2;
+  S5 full(o, 4);
+  o.step_rescale = 2;
+  S5 half(o, 4);
+  full->to(torch::kFloat64);
+  half->to(torch::kFloat64);
+  const Packed u = noise({50}, 3);
+  const Packed held(u.values.repeat_interleave(2, 0), {0, 100});
+  const Tensor every_second = full->forward(held).y.view({50, 2, 3}).select(1, 1);
+  EXPECT_LE(relative_error(half->forward(u).y, every_second), 1e-12);
+}
+
 // From steps so small that e^{ΛΔ} - 1 has no digits, through where the series ends, to large ones,
 // and at Λ = 0 itself.
 TEST(S5, ZeroOrderHoldIsExactForAnyStep) {
