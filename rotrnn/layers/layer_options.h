@@ -17,15 +17,17 @@ struct LayerOptions {
   int64_t state = 256;           // N: real dimensions
   int64_t heads = 32;            // RotRNN
   bool bidirectional = false;
-  Normalisation normalisation = Normalisation::xi;  // RotRNN, as the next three
+  Normalisation normalisation = Normalisation::xi;  // RotRNN, as the next four
   double c = 1;
   bool stationary_start = false;
+  bool learn_rotation = true;
   InitOptions init;
   LruOptions lru;  // sizes and direction in these are replaced by the ones above
   S5Options s5;
 
   RotRNNOptions rotrnn_options() const {
-    return {width, state, heads, bidirectional, normalisation, c, stationary_start, init};
+    return {width,          state, heads, bidirectional, normalisation, c, stationary_start,
+            learn_rotation, init};
   }
   LruOptions lru_options() const { return with_sizes(lru); }
   S5Options s5_options() const { return with_sizes(s5); }

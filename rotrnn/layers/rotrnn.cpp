@@ -70,7 +70,8 @@ RotRNNImpl::RotRNNImpl(const RotRNNOptions& options, uint64_t seed, uint64_t str
   const double c = by_fan_in ? 1 / std::sqrt(static_cast<double>(N)) : both;
   const double m =
       init.m_init == MatrixInit::paper ? 1 : 1 / std::sqrt(static_cast<double>(N + dh));
-  M = register_parameter("M", normal({H, dh, dh}, m, random(2)));
+  M = options_.learn_rotation ? register_parameter("M", normal({H, dh, dh}, m, random(2)))
+                              : register_buffer("M", torch::zeros({H, dh, dh}));  // P = I
   B = register_parameter("B", normal({H, dh, width}, b, random(3)));
   C = register_parameter("C", normal({width, N}, c, random(4)));
   D = register_parameter("D", normal({width}, 1, random(5)));

@@ -24,7 +24,8 @@ struct RotRNNOutput {
 ///     P_h = expm(M_h - M_hᵀ),   γ_h = exp(-exp(gamma_log_h)),   ξ_h = √((1 - γ_h²) / ‖B_h‖²_F)
 ///
 /// Parameters: theta [H, ⌊dh/2⌋] (theta_log when stored as its logarithm), gamma_log [H],
-/// M [H, dh, dh], B [H, dh, D], C [D, N], D [D], and C_reverse [D, N] when bidirectional.
+/// M [H, dh, dh] (zero and no parameter unless learn_rotation), B [H, dh, D], C [D, N], D [D], and
+/// C_reverse [D, N] when bidirectional.
 /// States given and returned are z = Pᵀx, in the planes of `System`.
 class RotRNNImpl : public Layer {
  public:

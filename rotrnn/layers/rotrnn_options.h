@@ -53,6 +53,7 @@ struct RotRNNOptions {
   Normalisation normalisation = Normalisation::xi;
   double c = 1;                   // the mean square norm that the normalisation aims at
   bool stationary_start = false;  // E‖x_t‖² = c from the first step on
+  bool learn_rotation = true;     // false: P stays the identity
   InitOptions init = {};
 
   int64_t head_size() const { return state / heads; }  // dh

@@ -69,6 +69,7 @@ void bind_model(const Section& add, ModelOptions& m) {
   add("c", NumberKey{&m.c, 0, 1e6, true}, "RotRNN: mean square norm of a head's state to aim at");
   add("stationary_start", &m.stationary_start,
       "RotRNN: scale the first input so that the norm is c from the first step on");
+  add("learn_rotation", &m.learn_rotation, "RotRNN: false keeps P = I and trains no M");
 }
 
 void bind_init(const Section& add, InitOptions& i) {

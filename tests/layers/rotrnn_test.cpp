@@ -131,6 +131,43 @@ TEST(RotRNN, RotationStaysARotationUnderTheOptimiser) {
   EXPECT_LE(relative_error(torch::det(P), torch::ones({5}, torch::kFloat64)), 1e-11);
 }
 
+// Against the recurrence in scalars: without P every pair of coordinates turns by its own angle.
+TEST(RotRNN, WithoutALearnedRotationPIsTheIdentity) {
+  RotRNNOptions o = sizes(2, 12, 3);
+  RotRNN usual(o, 5, 1);
+  o.learn_rotation = false;
+  RotRNN fixed(o, 5, 1);
+  EXPECT_EQ(fixed->named_parameters().find("M"), nullptr);
+  EXPECT_EQ(fixed->named_parameters().size() + 1, usual->named_parameters().size());
+  for (const auto& p : fixed->named_parameters()) {
+    EXPECT_TRUE(p.value().equal(usual->named_parameters()[p.key()])) << p.key();
+  }
+  torch::NoGradGuard no_grad;
+  fixed->to(torch::kFloat64);
+  const int64_t T = 6, dh = 4;
+  const Packed u = noise({T}, 2);
+  const Tensor y = fixed->forward(u).y;
+  std::vector<double> x(12);
+  for (int64_t t = 0; t < T; ++t) {
+    for (int64_t h = 0; h < 3; ++h) {
+      const double gamma = std::exp(-std::exp(fixed->gamma_log[h].item<double>()));
+      const double xi = std::sqrt((1 - gamma * gamma) / fixed->B[h].square().sum().item<double>());
+      for (int64_t j = 0; j < dh; j += 2) {
+        const double angle = fixed->theta[h][j / 2].item<double>();
+        double &a = x[h * dh + j], &b = x[h * dh + j + 1];
+        const double turned = std::cos(angle) * a - std::sin(angle) * b;
+        b = gamma * (std::sin(angle) * a + std::cos(angle) * b);
+        a = gamma * turned;
+        a += xi * fixed->B[h][j].dot(u.values[t]).item<double>();
+        b += xi * fixed->B[h][j + 1].dot(u.values[t]).item<double>();
+      }
+    }
+    const Tensor expected =
+        torch::mv(fixed->C, torch::tensor(x, torch::kFloat64)) + fixed->D * u.values[t];
+    EXPECT_LE(relative_error(y[t], expected), 1e-12);
+  }
+}
+
 // x_t is linear in independent unit inputs, so E‖x_t‖² is a sum of squares of the response to an
 // impulse: run the layer on the D impulses at time 1 and add up. Exact, no sampling.
 TEST(RotRNN, ExpectedSquareNormIsOneMinusGammaToThe2t) {

@@ -96,6 +96,7 @@ std::vector<Case> cases() {
     c.model.normalisation = Normalisation::none;
     c.model.init.theta_form = ThetaForm::log;
   });
+  add("fixed_rotation", [](Case& c) { c.model.learn_rotation = false; });
   add("one_token", [](Case& c) {
     c.lengths = {1, 1};
     c.model.norm = NormKind::layer;
