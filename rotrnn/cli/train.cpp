@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/interrupt.h"
 #include "rotrnn/cli/progress.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
@@ -25,11 +25,6 @@ struct Options {
   int64_t threads = -1;
   std::string kernels;
 };
-
-volatile std::sig_atomic_t stop_requested = 0;
-void request_stop(int) {
-  stop_requested = 1;
-}
 
 bool holds_a_run(const fs::path& folder) {
   return fs::exists(folder / "config.toml") || fs::exists(folder / "last");
@@ -157,9 +152,8 @@ int run(const Options& options) {
   observer.message = [&](const std::string& text) { progress.message(text); };
   observer.step = [&](const StepReport& report) { progress.step(report); };
   observer.evaluation = [&](const EvaluationReport& report) { progress.evaluation(report); };
-  observer.stop = [] { return stop_requested != 0; };
-  std::signal(SIGINT, request_stop);
-  std::signal(SIGTERM, request_stop);
+  observer.stop = interrupted;
+  catch_interrupts();
   const TrainOutcome outcome = train(request, observer);
   progress.finish();
   print_outcome(request, outcome);
