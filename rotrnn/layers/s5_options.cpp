@@ -48,7 +48,7 @@ void check_s5(const LayerOptions& o, bool sizes) {
 }
 
 std::string describe_s5(const LayerOptions& o) {
-  return fmt::format("state {} in {} blocks ({} complex kept)", o.state, o.s5.blocks, o.state / 2);
+  return fmt::format("state {} in {} HiPPO blocks ({} complex)", o.state, o.s5.blocks, o.state / 2);
 }
 
 }  // namespace rotrnn

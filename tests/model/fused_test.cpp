@@ -110,6 +110,26 @@ std::vector<Case> cases() {
     c.model.heads = 1;
     c.model.state = 11;
   });
+  for (const char* layer : {"lru", "s5"}) {
+    for (const bool bidirectional : {false, true}) {
+      for (const bool other : {false, true}) {
+        add("", [&](Case& c) {
+          c.model.layer = layer;
+          c.model.state = 14;
+          c.model.s5.blocks = 1;
+          c.model.bidirectional = bidirectional;
+          c.states = true;
+          if (other) {
+            c.model.lru.gamma = LruGamma::fixed;
+            c.model.s5.discretisation = S5Discretisation::bilinear;
+            c.model.s5.clip = true;
+            c.evaluating = bidirectional;
+          }
+        });
+        out.back().name = fmt::format("{}_bi{}_other{}", layer, bidirectional, other);
+      }
+    }
+  }
   return out;
 }
 

@@ -61,6 +61,31 @@ TEST(Config, SettingsThatDoNotFitAreRefused) {
   expect_contains(parse_error("[model]\nlayer = \"gru\""), "there are rotrnn, lru, s5");
 }
 
+TEST(Config, SettingsOfEveryLayerAreCheckedAndSizesOfTheOneInUse) {
+  // A config for comparing holds all of them.
+  const std::string all =
+      "[model]\nlayer = \"lru\"\nstate = 64\nheads = 16\n[model.init]\ngamma_min = 0.1\n"
+      "[model.lru]\nr_min = 0.5\n[model.s5]\nblocks = 4\n";
+  EXPECT_NO_THROW(check(parse_config(all, "x.toml")));
+  EXPECT_NO_THROW(check(parse_config("[model]\nlayer = \"lru\"\nstate = 6\n", "x.toml")))
+      << "heads and blocks that do not fit are not used";
+  EXPECT_EQ(parse_error("[model]\nlayer = \"lru\"\nstate = 7\n"),
+            "x.toml:3: LRU: state is 7; it counts real dimensions, two for a complex state, so it "
+            "must be even and at least 2");
+  expect_contains(parse_error("[model]\nlayer = \"s5\"\nstate = 24\n[model.s5]\nblocks = 8\n"),
+                  "x.toml:5: S5: blocks = 8 does not cut state = 24 into blocks of an even size");
+  // Not in use, and still wrong.
+  EXPECT_EQ(parse_error("[model.lru]\nr_min = 0.9\nr_max = 0.8\n"),
+            "x.toml:2: LRU: r_min = 0.9 and r_max = 0.8, but 0 <= r_min < r_max <= 1");
+  expect_contains(parse_error("[model.lru]\nr_max = 1.5\n"), "r_max = 1.5");
+  expect_contains(parse_error("[model.s5]\ndt_min = 0.5\n"), "x.toml:2: S5: dt_min = 0.5");
+  expect_contains(parse_error("[model.s5]\ngroups = \"fast\"\n"),
+                  "one of standard, BandCdecay, BfastandCdecay, noBCdecay");
+  expect_contains(parse_error("[model.lru]\ngamma = \"free\"\n"), "one of learned, fixed");
+  expect_contains(parse_error("[model.s5]\nblock = 2\n"), "did you mean \"blocks\"?");
+  expect_contains(parse_error("[model]\nlayer = \"rotrn\""), "did you mean \"rotrnn\"?");
+}
+
 TEST(Config, SettingsOnTheCommandLineWin) {
   Config c = parse_config("[model]\nwidth = 3\n", "x.toml");
   apply_setting(c, "model.width=64");
@@ -129,6 +154,33 @@ TEST(Config, PaperRowOfListOpsIsThePapers) {
   EXPECT_NEAR(c.model.init.theta_max, 3.14159265358979 / 100, 1e-12);
   EXPECT_EQ(c.task.counts.train, 96'000);
   EXPECT_EQ(c.task.listops.min_length, 500);
+}
+
+TEST(Config, PaperRowsOfS5AreThePapers) {
+  const auto s5 = [](const char* name) {
+    return load_config(std::string(ROTRNN_SOURCE "/configs/s5/") + name + ".toml", {});
+  };
+  const Config listops = s5("listops"), text = s5("text"), speech = s5("speech_commands");
+  // Epochs times batches of an epoch.
+  EXPECT_EQ(listops.training.steps, 40 * (96'000 / 50));
+  EXPECT_EQ(text.training.steps, 35 * (25'000 / 50));
+  EXPECT_EQ(speech.training.steps, 40 * ((84'843 + 15) / 16));
+  EXPECT_EQ(listops.model.s5.groups, S5Groups::b_fast_and_c_decay);
+  EXPECT_EQ(text.model.s5.groups, S5Groups::standard);
+  EXPECT_TRUE(text.model.s5.dt_global);
+  EXPECT_EQ(speech.model.s5.groups, S5Groups::no_bc_decay);
+  EXPECT_DOUBLE_EQ(listops.training.global_lr, 3e-3);
+  EXPECT_DOUBLE_EQ(text.training.global_lr, 4e-3);
+  EXPECT_DOUBLE_EQ(speech.training.global_lr, 8e-3);
+  EXPECT_EQ(listops.model.depth, 8);
+  EXPECT_EQ(listops.model.state, 16);
+  EXPECT_EQ(text.model.state, 192);
+  for (const Config& c : {listops, text, speech}) {
+    EXPECT_EQ(c.model.layer, "s5");
+    EXPECT_TRUE(c.model.bidirectional);
+    EXPECT_EQ(c.model.s5.c_init, S5CInit::lecun_normal);
+    EXPECT_EQ(c.training.warmup, 1.0);
+  }
 }
 
 TEST(Config, EveryKeyIsInTheDocumentation) {

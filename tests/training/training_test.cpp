@@ -18,21 +18,29 @@ using test::message_of;
 using test::relative_error;
 using torch::Tensor;
 
-TEST(AdamW, EqualsLibTorchs) {
+class AdamWGroups : public testing::TestWithParam<std::string> {};
+
+TEST_P(AdamWGroups, EqualsLibTorchs) {
   ModelOptions m;
+  m.layer = GetParam();
+  m.s5.blocks = 2;
+  m.s5.groups = S5Groups::b_and_c_decay;
   m.width = 6;
   m.state = 8;
   m.heads = 2;
   m.depth = 1;
   const DataShape shape{InputKind::channels, 2, TargetKind::values, 1};
   SequenceModel ours(m, shape, 1), theirs(m, shape, 1);
+  ours->engine.threads = theirs->engine.threads = 1;
   AdamW optimiser(*ours);
   std::vector<torch::optim::OptimizerParamGroup> groups;
   for (const auto& p : theirs->named_parameters()) {
     const ParameterGroup group = group_of(*theirs, p.key());
-    auto options = std::make_unique<torch::optim::AdamWOptions>(
-        group == ParameterGroup::recurrent ? 2e-3 : 1e-2);
-    options->weight_decay(group == ParameterGroup::decay ? 0.3 : 0);
+    const bool recurrent =
+        group == ParameterGroup::recurrent || group == ParameterGroup::recurrent_decay;
+    const bool decays = group == ParameterGroup::decay || group == ParameterGroup::recurrent_decay;
+    auto options = std::make_unique<torch::optim::AdamWOptions>(recurrent ? 2e-3 : 1e-2);
+    options->weight_decay(decays ? 0.3 : 0);
     groups.emplace_back(std::vector<Tensor>{p.value()}, std::move(options));
   }
   torch::optim::AdamW reference(groups, torch::optim::AdamWOptions(1e-2));
@@ -50,6 +58,9 @@ TEST(AdamW, EqualsLibTorchs) {
     EXPECT_LE(relative_error(p.value(), expected[p.key()]), 1e-4) << p.key();
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Layers, AdamWGroups, testing::Values("rotrnn", "lru", "s5"),
+                         [](const auto& info) { return info.param; });
 
 TEST(TensorFile, RoundTripsAndRefusesAnotherModel) {
   const Folder folder;
@@ -152,6 +163,35 @@ TEST(Train, StoppedAndResumedEqualsUnbroken) {
   EXPECT_EQ(metrics_without_clock(folder / "whole"), metrics_without_clock(folder / "parts"));
 }
 
+TEST(Train, EveryLayerResumesAsUnbroken) {
+  for (const char* layer : {"lru", "s5"}) {
+    const Folder folder;
+    Config config = tiny();
+    config.model.layer = layer;
+    config.model.s5.blocks = 2;
+    config.model.s5.step_rescale = 1.5;
+    config.model.lru.gamma = LruGamma::fixed;
+    config.training.steps = 12;
+    config.training.evaluate_every = 4;
+    const auto whole = train({config, folder / "whole", false, {}}, {});
+    TrainObserver observer;
+    int64_t seen = 0;
+    observer.step = [&](const StepReport& r) { seen = r.step; };
+    observer.stop = [&] { return seen == 5; };
+    train({config, folder / "parts", false, {}}, observer);
+    const auto resumed = train({config, folder / "parts", true, {}}, {});
+    EXPECT_EQ(resumed.test.loss, whole.test.loss) << layer;
+    EXPECT_TRUE(std::isfinite(whole.test.loss));
+    for (const char* file : {"last/weights.safetensors", "last/optimiser.safetensors"}) {
+      EXPECT_EQ(read_file(folder / "whole" / file), read_file(folder / "parts" / file)) << file;
+    }
+    // The settings of the layer are read back from the checkpoint.
+    EXPECT_EQ(evaluate_run(folder / "whole", Which::best, "test", "", config.training.engine())
+                  .scores.loss,
+              whole.test.loss);
+  }
+}
+
 TEST(Train, AccumulationWithLayerNormEqualsTheWholeBatch) {
   const Folder folder;
   Config config = tiny();
@@ -247,6 +287,30 @@ TEST(Inventory, AddsUpAndNamesTheGroups) {
   EXPECT_EQ(total, 212'291);
   // 4·D·N + 2·D² per token, layer and pass; three passes.
   EXPECT_DOUBLE_EQ(useful_flops_per_token(config.model), 3.0 * 6 * (4 * 96 * 128 + 2 * 96 * 96));
+}
+
+TEST(Inventory, CountsOfTheOtherLayersAreThePapers) {
+  const auto count = [](const char* file) {
+    const Config config = load_config(std::string(ROTRNN_SOURCE "/configs/") + file, {});
+    // N is 2S: 6·D·N + 2·D² per token, layer and pass, bidirectional.
+    EXPECT_DOUBLE_EQ(useful_flops_per_token(config.model), 3.0 * 6 * (6 * 96 * 128 + 2 * 96 * 96));
+    int64_t total = 0;
+    for (const auto& p : inventory(config.model, describe_task(config.task).shape)) {
+      total += p.count;
+    }
+    return total;
+  };
+  EXPECT_EQ(count("lru/speech_commands.toml"), 283'139);  // the RotRNN paper's 283K
+  EXPECT_EQ(count("s5/speech_commands.toml"), 283'523);   // the S5 paper says 280K
+
+  ModelOptions m;
+  m.layer = "s5";
+  m.s5.groups = S5Groups::b_and_c_decay;
+  for (const auto& p : inventory(m, {InputKind::channels, 1, TargetKind::values, 1})) {
+    if (p.name == "blocks.0.layer.B_re") {
+      EXPECT_EQ(p.group, "recurrent, decay");
+    }
+  }
 }
 
 }  // namespace
