@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
   add_data(app, action);
   add_bench(app, action);
   add_norms(app, action);
+  add_compare(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/interrupt.h"
 #include "rotrnn/cli/progress.h"
-#include "rotrnn/cli/stop.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/training/checkpoint.h"
@@ -64,7 +64,7 @@ bool run_cell(const NormsCell& cell, const Options& o, const std::string& name) 
   progress.message(name);
   TrainObserver observer;
   observer.step = [&](const StepReport& report) { progress.step(report); };
-  observer.stop = stop_requested;
+  observer.stop = interrupted;
   const TrainOutcome outcome = train(request, observer);
   progress.finish();
   return outcome.finished;
@@ -95,7 +95,7 @@ std::string command_of(const Options& o) {
 int run(const Options& o) {
   const NormsPlan plan = make_plan(o);
   const std::vector<NormsCell> cells = cells_of(plan);
-  watch_for_stop();
+  catch_interrupts();
   for (size_t i = 0; i < cells.size(); ++i) {
     const NormsCell& cell = cells[i];
     const std::string name = fmt::format(

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/interrupt.h"
 #include "rotrnn/cli/progress.h"
-#include "rotrnn/cli/stop.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/training/checkpoint.h"
@@ -152,8 +152,8 @@ int run(const Options& options) {
   observer.message = [&](const std::string& text) { progress.message(text); };
   observer.step = [&](const StepReport& report) { progress.step(report); };
   observer.evaluation = [&](const EvaluationReport& report) { progress.evaluation(report); };
-  observer.stop = stop_requested;
-  watch_for_stop();
+  observer.stop = interrupted;
+  catch_interrupts();
   const TrainOutcome outcome = train(request, observer);
   progress.finish();
   print_outcome(request, outcome);

@@ -299,6 +299,14 @@ std::string to_toml(const Config& config) {
   return out;
 }
 
+std::string value_of(const Config& config, const std::string& key) {
+  Config copy = config;
+  for (const BoundKey& bound : bind_keys(copy)) {
+    if (bound.name == key) return value_text(bound);
+  }
+  throw std::invalid_argument("config: there is no key " + key);
+}
+
 std::vector<std::string> differences(const Config& a, const Config& b) {
   Config copy_a = a, copy_b = b;
   const auto keys_a = bind_keys(copy_a), keys_b = bind_keys(copy_b);

@@ -52,6 +52,9 @@ void check(const Config& config);
 /// The whole config as TOML, defaults included; parse_config gives back the same.
 std::string to_toml(const Config& config);
 
+/// The value of a key, as TOML.
+std::string value_of(const Config& config, const std::string& key);
+
 /// Names of the keys in which two configs differ.
 std::vector<std::string> differences(const Config& a, const Config& b);
 

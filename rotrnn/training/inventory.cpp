@@ -81,6 +81,16 @@ std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShap
   return out;
 }
 
+int64_t parameter_count(const ModelOptions& options, const DataShape& shape) {
+  ModelOptions one = options;
+  one.depth = 1;
+  int64_t count = 0;
+  for (const ParameterInfo& p : inventory(one, shape)) {
+    count += p.name.starts_with("blocks.") ? options.depth * p.count : p.count;
+  }
+  return count;
+}
+
 double useful_flops_per_token(const ModelOptions& m) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
   const double layer = (m.bidirectional ? 6 : 4) * D * N;
@@ -95,10 +105,7 @@ Estimate estimate(const Config& config, const TaskFacts& facts, bool measure) {
   Estimate out;
   out.tokens_per_step = static_cast<double>(t.batch * facts.typical_length);
   out.flops_per_token = useful_flops_per_token(config.model);
-  double parameters = 0;
-  for (const auto& p : inventory(config.model, facts.shape)) {
-    parameters += static_cast<double>(p.count);
-  }
+  const auto parameters = static_cast<double>(parameter_count(config.model, facts.shape));
   const double part = out.tokens_per_step / static_cast<double>(t.accumulate);
   out.memory_bytes = 4 * (4 * parameters + part * numbers_per_token(config.model, t));
   if (measure) {

@@ -20,6 +20,9 @@ struct ParameterInfo {
 /// Every parameter of the network that a config describes, in the order of the network.
 std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShape& shape);
 
+/// The number of parameters. Blocks are alike, so one is made and counted as often as there are.
+int64_t parameter_count(const ModelOptions& options, const DataShape& shape);
+
 /// What training by a config will take.
 struct Estimate {
   double tokens_per_step = 0;    // batch × typical length of the task

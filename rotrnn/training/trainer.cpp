@@ -13,6 +13,7 @@
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
+#include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
 #include "rotrnn/training/schedule.h"
@@ -42,14 +43,43 @@ class Trainer {
         optimiser_(*model_),
         sampler_(data_.train.size(), options_.batch, static_cast<uint64_t>(options_.seed)) {
     model_->engine = options_.engine();
+    model_->train();
+  }
+
+  TrainOutcome run() {
     announce();
     begin();
     metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
                                             request_.resume ? state_.step : -1);
     if (!request_.resume && options_.norms_every > 0) write_norms();
+    const PeakMemory memory;
+    TrainOutcome out = steps();
+    out.peak_memory_mb = memory.increase_mb();
+    return out;
   }
 
-  TrainOutcome run() {
+  RunTiming time(double seconds) {
+    RunTiming timing;
+    timing.setup = now() - started_;
+    constexpr int kWarmUp = 2, kLeast = 5;  // the first steps touch fresh memory
+    double begin = 0;
+    for (int64_t i = 0; i < kWarmUp + kLeast || now() - begin < seconds; ++i) {
+      if (i == kWarmUp) begin = now();
+      step();
+      if (observer_.stop && observer_.stop()) return {};
+    }
+    timing.steps = state_.step - kWarmUp;
+    timing.step = (now() - begin) / static_cast<double>(timing.steps);
+    begin = now();
+    evaluate(*model_, data_.validation);
+    timing.validation = now() - begin;
+    timing.test = timing.validation * static_cast<double>(data_.test.total_length()) /
+                  static_cast<double>(data_.validation.total_length());
+    return timing;
+  }
+
+ private:
+  TrainOutcome steps() {
     while (state_.step < options_.steps) {
       step();
       if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
@@ -62,7 +92,6 @@ class Trainer {
     return finish();
   }
 
- private:
   void say(const std::string& text) const {
     if (observer_.message) observer_.message(text);
   }
@@ -99,7 +128,6 @@ class Trainer {
     }
     std::filesystem::create_directories(request_.out);
     write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
-    model_->train();
   }
 
   // Forward and backward over one batch, in as many parts as asked for.
@@ -154,7 +182,7 @@ class Trainer {
                           static_cast<double>(window_steps_);
       observer_.step({state_.step, options_.steps, loss, rate, left});
     }
-    if (state_.step % options_.log_every == 0 || state_.step == options_.steps) {
+    if (metrics_ && (state_.step % options_.log_every == 0 || state_.step == options_.steps)) {
       metrics_->write({{"step", state_.step},
                        {"split", "train"},
                        {"loss", state_.loss_sum / static_cast<double>(state_.loss_count)},
@@ -259,6 +287,14 @@ class Trainer {
 
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
   return Trainer(request, observer).run();
+}
+
+RunTiming time_run(const Config& config, double seconds, const std::function<bool()>& stop) {
+  TrainRequest request;
+  request.config = config;
+  TrainObserver observer;
+  observer.stop = stop;
+  return Trainer(request, observer).time(seconds);
 }
 
 }  // namespace rotrnn

@@ -50,6 +50,7 @@ struct TrainOutcome {
   Majority majority;
   int64_t parameters = 0;
   double seconds = 0;
+  double peak_memory_mb = 0;  // above what data and weights took before the first step
 };
 
 /// Trains to the end, or until asked to stop; evaluates the best weights on the test split.
@@ -57,5 +58,18 @@ struct TrainOutcome {
 /// Two runs of one config and thread count write the same weights and metrics, and so does a run
 /// that was killed and resumed.
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer);
+
+/// What the parts of a run take, in seconds.
+struct RunTiming {
+  double setup = 0;       // data and weights
+  double step = 0;        // one training step, on average
+  double validation = 0;  // one evaluation
+  double test = 0;        // the evaluation at the end
+  int64_t steps = 0;      // that were timed
+};
+
+/// Times a run by its own config and data: a few steps, for about `seconds`, and one evaluation.
+/// Nothing is written. `stop` is asked after every step; true gives a timing of 0 steps.
+RunTiming time_run(const Config& config, double seconds, const std::function<bool()>& stop);
 
 }  // namespace rotrnn

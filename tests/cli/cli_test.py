@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import signal
+import statistics
 import struct
 import subprocess
 import sys
@@ -245,7 +246,7 @@ class Use(Cli):
     def test_help_of_every_command(self):
         for command in [[], ["train"], ["eval"], ["predict"], ["info"], ["data"],
                         ["data", "make"], ["data", "make", "listops"], ["data", "inspect"],
-                        ["bench"], ["bench", "step"]]:
+                        ["bench"], ["bench", "step"], ["compare"]]:
             self.assertIn("--help", self.run_program(*command, "--help").stdout)
         self.assertRegex(self.run_program("--version").stdout, r"rotrnn \d+\.\d+\.\d+")
 
@@ -315,6 +316,176 @@ class Repeatability(Cli):
         before = without_clock(self.folder / "a/metrics.jsonl")
         self.run_program("train", "--resume", "--out", "a")
         self.assertEqual(without_clock(self.folder / "a/metrics.jsonl"), before)
+
+
+class Compare(Cli):
+    steps = 30
+
+    def arguments(self, out, seeds=2):
+        return ["compare", self.config, "--out", out, "--layers", "rotrnn,lru", "--seeds", seeds,
+                "--steps", self.steps, "--quiet"]
+
+    def compare(self, out, *more, seeds=2):
+        return self.run_program(*self.arguments(out, seeds), *more)
+
+    def table(self, out):
+        """compare.json without what the clock and the memory say."""
+        table = json.loads((self.folder / out / "compare.json").read_text())
+        del table["command"]
+        for variant in table["variants"]:
+            for part in [variant, *variant["cells"]]:
+                for key in ["tokens_per_second", "peak_memory_mb", "minutes_per_cell", "seconds"]:
+                    part.pop(key, None)
+        return table
+
+    def test_table_is_that_of_the_runs(self):
+        done = self.compare("c", "--json")
+        table = json.loads(done.stdout)
+        self.assertEqual(table, json.loads((self.folder / "c/compare.json").read_text()))
+        self.assertTrue(table["finished"])
+        self.assertEqual([v["name"] for v in table["variants"]], ["rotrnn", "lru"])
+        for variant in table["variants"]:
+            self.assertEqual([c["run"] for c in variant["cells"]],
+                             [f"{variant['name']}/seed-{k}" for k in [0, 1]])
+            accuracies = []
+            for cell in variant["cells"]:
+                run = f"c/{cell['run']}"
+                scores = json.loads(self.run_program("eval", run, "--json").stdout)
+                self.assertEqual(cell["test_accuracy"], scores["accuracy"])
+                self.assertEqual(cell["majority_share"], scores["majority_share"])
+                metrics = without_clock(self.folder / run / "metrics.jsonl")
+                best = max(m["accuracy"] for m in metrics if m["split"] == "validation")
+                self.assertEqual(cell["validation_accuracy"], best)
+                self.assertEqual(cell["steps"], 30)
+                self.assertEqual(max(m["step"] for m in metrics), 30)
+                accuracies.append(scores["accuracy"])
+                info = json.loads(self.run_program("info", run, "--no-measure", "--json").stdout)
+                self.assertEqual(info["parameters"], variant["parameters"])
+                self.assertEqual(info["layer"], variant["name"])
+            self.assertAlmostEqual(variant["test_accuracy"]["mean"], statistics.mean(accuracies))
+            self.assertAlmostEqual(variant["test_accuracy"]["deviation"],
+                                   statistics.stdev(accuracies))
+            self.assertGreater(variant["tokens_per_second"], 0)
+            self.assertGreater(variant["minutes_per_cell"], 0)
+        text = (self.folder / "c/compare.md").read_text()
+        self.assertIn(table["command"], text)
+        self.assertIn("--layers rotrnn,lru --seeds 2 --steps 30", table["command"])
+        mean, deviation = (100 * table["variants"][1]["test_accuracy"][k]
+                           for k in ["mean", "deviation"])
+        self.assertIn(f"| lru | {mean:.2f} ± {deviation:.2f} % |", text)
+
+        # The same again trains nothing; one seed more trains that one only.
+        cell = self.folder / "c/lru/seed-0/metrics.jsonl"
+        before = cell.stat().st_mtime_ns
+        again = self.compare("c").stdout
+        self.assertIn(f"{mean:.2f} ± {deviation:.2f} %", again)
+        self.assertEqual(len({len(line) for line in again.splitlines()[2:5]}), 1, "aligned")
+        self.compare("c", seeds=3)
+        self.assertEqual(cell.stat().st_mtime_ns, before)
+        self.assertTrue((self.folder / "c/lru/seed-2/best").is_dir())
+
+        # A cell is an ordinary run: the same config and seed give the same weights.
+        self.run_program("train", self.config, "--out", "alone", "--set", "training.steps=30",
+                         "--set", "training.seed=1")
+        self.assertEqual((self.folder / "alone/last/weights.safetensors").read_bytes(),
+                         (self.folder / "c/rotrnn/seed-1/last/weights.safetensors").read_bytes())
+
+    def test_killed_and_started_again_is_the_unbroken_table(self):
+        self.steps = 200
+        self.compare("whole")
+        cells = [f"{v}/seed-{k}" for k in [0, 1] for v in ["rotrnn", "lru"]]
+        for out, number, cell in [("killed", signal.SIGKILL, cells[1]),
+                                  ("stopped", signal.SIGINT, cells[2])]:
+            process = subprocess.Popen(
+                [PROGRAM, *map(str, self.arguments(out))], cwd=self.folder,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            while not (self.folder / out / cell / "last").exists():
+                self.assertIsNone(process.poll())
+                time.sleep(0.005)
+            process.send_signal(number)
+            stderr = process.communicate(timeout=60)[1]
+            if number == signal.SIGINT:
+                self.assertEqual(process.returncode, 1, stderr)
+                self.assertIn("stopped and saved", stderr)
+                self.assertIn(f"compare {self.config}", stderr)
+                self.assertIn(f"--out {out}", stderr)
+            partial = json.loads((self.folder / out / "compare.json").read_text())
+            self.assertFalse(partial["finished"])
+            done = self.folder / out / cells[0] / "metrics.jsonl"
+            before = done.stat().st_mtime_ns
+            self.compare(out)
+            self.assertEqual(self.table(out), self.table("whole"))
+            self.assertEqual(done.stat().st_mtime_ns, before, "a finished cell is not run again")
+
+    def test_budget_of_minutes(self):
+        arguments = ["compare", self.config, "--layers", "rotrnn", "--seeds", 1, "--out", "c",
+                     "--budget-minutes", 0.03, "--json", "--quiet"]
+        cell = json.loads(self.run_program(*arguments).stdout)["variants"][0]["cells"][0]
+        timing = cell["timing"]
+        predicted = (timing["setup"] + timing["test"] + cell["steps"] * timing["step"] +
+                     (cell["steps"] // 10 + 1) * timing["validation"])
+        if cell["steps"] > 1:  # else the machine is too slow for such a budget
+            self.assertLessEqual(predicted, 1.8)
+            self.assertGreaterEqual(predicted, 0.9 * 1.8)
+        config = (self.folder / "c/rotrnn/seed-0/config.toml").read_text()
+        self.assertIn(f"steps = {cell['steps']}\n", config)
+        # Unfinished again, as if killed: the steps are not timed anew.
+        file = self.folder / "c/rotrnn/seed-0/cell.json"
+        state = json.loads(file.read_text())
+        state["state"] = "unfinished"
+        file.write_text(json.dumps(state))
+        again = json.loads(self.run_program(*arguments).stdout)["variants"][0]["cells"][0]
+        self.assertEqual(again["steps"], cell["steps"])
+        self.assertEqual(again["timing"], timing)
+        self.assertEqual(again["test_accuracy"], cell["test_accuracy"])
+        self.fails(*arguments[:-4], "--steps", 30, code=2, says=["rotrnn/seed-0", "0.03 minutes"])
+
+    def test_presets(self):
+        listed = {p["name"]: p["variants"] for p in
+                  json.loads(self.run_program("compare", "--presets", "--json").stdout)}
+        self.assertEqual(set(listed), {"normalisation", "heads", "rotation", "init", "ranges"})
+        self.assertIn("model.learn_rotation=false",
+                      self.run_program("compare", "--presets").stdout)
+        done = self.run_program("compare", self.config, "--preset", "rotation", "--seeds", 1,
+                                "--steps", 3, "--json")
+        table = json.loads(done.stdout)
+        self.assertEqual([v["name"] for v in table["variants"]], ["learned", "identity"])
+        counts = [v["parameters"] for v in table["variants"]]
+        self.assertEqual(counts[0] - counts[1], 2 * 4 * 3 * 3, "M of two layers, four heads of 3")
+        self.assertTrue((self.folder / "runs/compare-tiny-rotation/compare.md").is_file())
+        # Heads that do not divide the state of 12 are left out.
+        done = self.run_program("compare", self.config, "--preset", "heads", "--seeds", 1,
+                                "--steps", 1, "--json")
+        self.assertEqual([v["name"] for v in json.loads(done.stdout)["variants"]],
+                         ["heads-1", "heads-2"])
+
+    def test_wrong_input(self):
+        def fails(*arguments, code=2, says):
+            self.fails("compare", self.config, "--out", "c", *arguments, code=code, says=says)
+        fails("--layers", "rotrnn,lrs", says=["lrs", 'did you mean "lru"?'])
+        fails("--layers", "", says="--layers")
+        fails("--layers", "lru,lru", says="twice")
+        fails("--layers", "lru", "--preset", "heads", says="--preset")
+        fails("--preset", "haeds", says='did you mean "heads"?')
+        fails("--preset", "heads", "--set", "model.layer=lru", says="model.layer")
+        fails("--steps", 0, says="--steps")
+        fails("--steps", 5, "--budget-minutes", 1, says="--steps")
+        fails("--budget-minutes", "nan", says="--budget-minutes")
+        fails("--seeds", 0, says="--seeds")
+        fails("--set", "model.widht=3", says="width")
+        fails("--layers", "s5", "--set", "model.s5.blocks=5", says="blocks")
+        self.assertFalse((self.folder / "c").exists(), "nothing is left behind")
+        self.fails("compare", "nowhere.toml", code=2, says="nowhere.toml")
+        (self.folder / "file").write_text("x")
+        self.fails("compare", self.config, "--out", "file", code=2, says="file of that name")
+        # A cell that fails is named, and the others are there.
+        done = self.fails("compare", self.config, "--layers", "rotrnn", "--seeds", 1, "--out", "d",
+                          "--steps", 20, "--set", "training.global_lr=999", "--set",
+                          "model.norm=layer", code=1, says="seed-0 failed")
+        self.assertIn("seed 0 failed: training stopped", done.stdout)
+        self.compare("e")
+        self.fails(*self.arguments("e"), "--set", "model.width=16", code=2,
+                   says=["model.width = 8, not 16", "rotrnn/seed-0"])
 
 
 class WrongInput(Cli):
