@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 from pathlib import Path
 
 PROGRAM = os.environ["ROTRNN_PROGRAM"]
@@ -486,6 +487,68 @@ class Compare(Cli):
         self.compare("e")
         self.fails(*self.arguments("e"), "--set", "model.width=16", code=2,
                    says=["model.width = 8, not 16", "rotrnn/seed-0"])
+
+
+class Norms(Cli):
+    def arguments(self, out, *more):
+        return ["norms", self.config, "--depth", 2, "--seeds", 2, "--out", out, "--quiet",
+                "--set", "training.norms_every=3", "--set", "training.steps=31", *more]
+
+    def result(self, out):
+        result = json.loads((self.folder / out / "norms.json").read_text())
+        del result["command"]
+        return result
+
+    def test_figure_and_numbers(self):
+        done = self.run_program(*self.arguments("n", "--json"))
+        printed = json.loads(done.stdout)
+        self.assertEqual(printed["runs"], self.result("n")["runs"])
+        self.assertEqual([(r["layer"], r["deep"], r["seed"]) for r in printed["runs"]],
+                         [("rotrnn", True, 0), ("lru", True, 0), ("rotrnn", False, 0),
+                          ("lru", False, 0), ("rotrnn", False, 1), ("lru", False, 1)])
+        for run in printed["runs"]:
+            self.assertEqual(run["steps"], list(range(0, 31, 3)))
+            self.assertEqual(len(run["whole"]), 2 if run["deep"] else 1)
+            for whole, head in zip(run["whole"], run["head"]):
+                self.assertEqual(len(whole), 11)
+                for w, h in zip(whole, head):
+                    # One head has all there is, or four share: mean ≤ root mean square.
+                    self.assertTrue(0 < h <= w <= 4 * h, (w, h))
+                    if run["layer"] == "lru":
+                        self.assertAlmostEqual(w, h, places=5)
+        svg = xml.etree.ElementTree.parse(self.folder / "n/norms.svg").getroot()
+        lines = svg.findall("{http://www.w3.org/2000/svg}polyline")
+        self.assertEqual(len(lines), 2 * (2 + 2 + 2))  # whole and per head: two blocks each, (b)
+        page = (self.folder / "n/norms.html").read_text()
+        self.assertIn("<svg ", page)
+        self.assertIn("norms", page)
+        # The runs are ordinary ones.
+        self.run_program("eval", "n/rotrnn-deep", "--json")
+
+    def test_killed_and_started_again_is_the_unbroken_result(self):
+        self.run_program(*self.arguments("whole"))
+        process = subprocess.Popen([PROGRAM, *map(str, self.arguments("killed"))], cwd=self.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not (self.folder / "killed/rotrnn-one-seed-0/last").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        first = self.folder / "killed/rotrnn-deep/metrics.jsonl"
+        before = first.stat().st_mtime_ns
+        self.run_program(*self.arguments("killed"))
+        self.assertEqual(self.result("killed"), self.result("whole"))
+        self.assertEqual(first.stat().st_mtime_ns, before, "a finished run is not repeated")
+
+    def test_wrong_input(self):
+        self.fails("norms", "--layers", "rotrnn,lro", code=2, says=["lro", "lru"])
+        self.fails("norms", "--layers", "rotrnn,,lru", code=2, says="empty part")
+        self.fails("norms", self.config, code=2, says="training.norms_every")
+        self.fails("norms", self.config, "--paper", code=2, says="--paper")
+        self.fails("norms", "none.toml", code=2, says="none.toml")
+        self.run_program(*self.arguments("n"))
+        self.fails(*self.arguments("n", "--set", "model.width=16"), code=2,
+                   says=["model.width", "--out"])
 
 
 class WrongInput(Cli):
