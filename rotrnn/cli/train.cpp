@@ -10,6 +10,7 @@
 #include "rotrnn/cli/progress.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/folder_lock.h"
 #include "rotrnn/training/checkpoint.h"
 #include "rotrnn/training/trainer.h"
 
@@ -110,6 +111,7 @@ TrainRequest make_request(const Options& options) {
                         "--overwrite, or choose another --out",
                         request.out.string()));
       }
+      const FolderLock lock(request.out);
       for (const char* part : {"last", "best", "last.old", "best.old", "last.new", "best.new",
                                "metrics.jsonl", "config.toml"}) {
         fs::remove_all(request.out / part);

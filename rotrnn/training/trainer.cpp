@@ -7,10 +7,12 @@
 #include <cmath>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/memory.h"
@@ -116,6 +118,8 @@ class Trainer {
 
   // Starts, resumes, or takes over weights.
   void begin() {
+    std::filesystem::create_directories(request_.out);
+    lock_.emplace(request_.out);
     if (request_.resume) {
       const auto folder = find_checkpoint(request_.out, Which::last);
       state_ = read_header(folder).state;
@@ -126,7 +130,6 @@ class Trainer {
       const bool head = take_weights(folder, *model_);
       say(fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head"));
     }
-    std::filesystem::create_directories(request_.out);
     write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
   }
 
@@ -279,6 +282,7 @@ class Trainer {
   Sampler sampler_;
   TrainState state_;
   std::unique_ptr<MetricsLog> metrics_;
+  std::optional<FolderLock> lock_;
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
 };

@@ -312,6 +312,18 @@ class Repeatability(Cli):
             self.run_program("train", "--resume", "--out", out)
             self.assert_same_run("whole", out)
 
+    def test_two_cannot_train_into_one_folder(self):
+        process = self.start(self.config, "--out", "a", "--set", "training.steps=100000")
+        while not (self.folder / "a/last").exists():
+            self.assertIsNone(process.poll())
+            time.sleep(0.01)
+        for arguments in [["--resume"], [self.config, "--overwrite"]]:
+            self.fails("train", *arguments, "--out", "a", code=1, says=["a", "another rotrnn"])
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 1)
+        self.run_program("eval", "a")
+
     def test_resume_of_a_finished_run_changes_nothing(self):
         self.run_program("train", self.config, "--out", "a")
         before = without_clock(self.folder / "a/metrics.jsonl")

@@ -1,4 +1,5 @@
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/folder_lock.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -412,6 +413,16 @@ TEST_F(AtomicFileTest, AFolderDoesNotReplaceItself) {
   EXPECT_THROW(replace_folder(old, target), std::runtime_error);
   EXPECT_EQ(read_file(target / "weights"), "old");
   EXPECT_EQ(read_file(old / "weights"), "new");
+}
+
+TEST_F(AtomicFileTest, AFolderIsHeldByOneOnly) {
+  const fs::path run = make_folder("run", "text");
+  {
+    const FolderLock first(run);
+    EXPECT_TRUE(has(message_of([&] { FolderLock second(run); }), "another rotrnn"));
+  }
+  EXPECT_NO_THROW(FolderLock third(run));
+  EXPECT_TRUE(has(message_of([&] { FolderLock none(folder_ / "missing"); }), "missing"));
 }
 
 }  // namespace
