@@ -59,6 +59,7 @@ std::string command_of(const Options& o, const std::string& out) {
 }
 
 CompareRequest make_request(const Options& o) {
+  if (std::isnan(o.minutes)) throw std::invalid_argument("--budget-minutes: write a number");
   CompareRequest request;
   request.base = o.config.empty() ? default_config(o.settings) : load_config(o.config, o.settings);
   if (o.steps > 0) request.base.training.steps = o.steps;
