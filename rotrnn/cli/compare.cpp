@@ -31,16 +31,13 @@ struct Options {
 // "rotrnn,lru" as variants that name the layer and change nothing else.
 std::vector<Variant> layer_variants(const std::string& text) {
   std::vector<Variant> out;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string name = text.substr(begin, end - begin);
-    try {
+  try {
+    for (const std::string& name : split_list(text)) {
       layer_summary(name);
-    } catch (const SettingError& error) {
-      throw std::invalid_argument(fmt::format("--layers {}: {}", text, error.what()));
+      out.push_back({name, {"model.layer=" + name}});
     }
-    out.push_back({name, {"model.layer=" + name}});
-    begin = end + 1;
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("--layers {}: {}", text, error.what()));
   }
   return out;
 }

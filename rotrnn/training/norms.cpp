@@ -229,6 +229,13 @@ std::vector<NormsCell> cells_of(const NormsPlan& plan) {
         "training.norms_every is 0; set it to the number of steps between two measurements, such "
         "as --set training.norms_every=20");
   }
+  for (size_t i = 0; i < plan.layers.size(); ++i) {
+    if (std::find(plan.layers.begin(), plan.layers.begin() + static_cast<long>(i),
+                  plan.layers[i]) != plan.layers.begin() + static_cast<long>(i)) {
+      throw std::invalid_argument(
+          fmt::format("layer \"{}\" is named twice; once is enough", plan.layers[i]));
+    }
+  }
   std::vector<NormsCell> cells;
   auto add = [&](const std::string& layer, bool deep, int64_t seed) {
     NormsCell cell{layer, deep, seed, plan.config, {}};

@@ -55,6 +55,9 @@ TEST(Norms, PlansDeepRunsAndSeedsOfEveryLayer) {
   EXPECT_EQ(cells[2].config.training.seed, 8);
   EXPECT_NE(cells[1].run, cells[2].run);
   EXPECT_EQ(norms_config(true, {}).training.steps, 80000);
+  plan.layers = {"rotrnn", "lru", "rotrnn"};
+  EXPECT_THROW(cells_of(plan), std::invalid_argument);
+  plan.layers = {"rotrnn"};
   plan.config.training.norms_every = 0;
   EXPECT_THROW(cells_of(plan), std::invalid_argument);
 }
