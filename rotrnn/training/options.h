@@ -22,7 +22,7 @@ struct TrainingOptions {
   int64_t evaluate_every = 500;
   int64_t checkpoint_every = 500;
   int64_t norms_every = 0;  // 0: hidden states are not measured
-  int64_t threads = 0;  // 0: as many as the process may use
+  int64_t threads = 0;      // 0: as many as the process may use
   Kernels kernels = Kernels::fused;
   MemoryMode memory = MemoryMode::normal;
 
