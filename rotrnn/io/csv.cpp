@@ -129,9 +129,11 @@ std::size_t CsvTable::column(std::string_view name, std::string_view setting) co
       }
       all += (all.empty() ? "" : ", ") + excerpt(column);
     }
-    header.fail(
-        fmt::format("there is no column {} ({}){}; the columns are {}", excerpt(name), setting,
-                    near.empty() ? "" : fmt::format("; did you mean {}?", excerpt(near)), all));
+    header.fail(fmt::format("there is no column {} ({}); {} {}", excerpt(name), setting,
+                            near.empty()
+                                ? "the columns are"
+                                : fmt::format("did you mean {}? The columns are", excerpt(near)),
+                            all));
   }
   return static_cast<std::size_t>(std::find(columns_.begin(), columns_.end(), name) -
                                   columns_.begin());

@@ -137,7 +137,7 @@ TEST(CsvTable, ColumnsHaveNames) {
   EXPECT_FALSE(table.next(row));
 
   EXPECT_EQ(table_error(content, [](CsvTable& t) { t.column("lable", "task.label"); }),
-            "f.csv:1: there is no column \"lable\" (task.label); did you mean \"label\"?; the "
+            "f.csv:1: there is no column \"lable\" (task.label); did you mean \"label\"? The "
             "columns are \"id\", \"text\", \"label\"");
   EXPECT_EQ(table_error("\n\na,a\n", [](CsvTable& t) { t.column("a", "task.label"); }),
             "f.csv:3: 2 columns are called \"a\" (task.label); give them different names");
