@@ -6,26 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/data/listops.h"
 #include "rotrnn/data/shape.h"
+#include "rotrnn/data/task_options.h"
 
 namespace rotrnn {
-
-/// Examples of each split to make, or at most to read; 0: as many as the task has.
-struct SplitCounts {
-  int64_t train = 0, validation = 0, test = 0;
-};
-
-/// The settings of [task] in a config.
-struct TaskOptions {
-  std::string name = "listops";
-  std::string path;  // folder with the data; empty: made on the spot, if the task can
-  int64_t max_tokens = 2048;
-  SplitCounts counts;
-  int64_t seed = 0;  // of data that are made, and of random choices from data that are read
-  bool permuted = false;
-  ListOpsOptions listops;
-};
 
 /// Sequences of one split, one after the other: number i is [offsets[i], offsets[i + 1]).
 struct Examples {
