@@ -131,19 +131,6 @@ void sort_by_name(Records& r) {
 
 }  // namespace
 
-std::vector<std::string> split_names(const std::string& text) {
-  std::vector<std::string> names;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    const size_t first = text.find_first_not_of(" \t", begin);
-    if (first < comma) {
-      names.push_back(text.substr(first, text.find_last_not_of(" \t", comma - 1) + 1 - first));
-    }
-    begin = comma + 1;
-  }
-  return names;
-}
-
 int64_t element_size(Element element) {
   switch (element) {
     case Element::u8:

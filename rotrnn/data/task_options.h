@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,11 @@ enum class TokenKind { characters, bytes };
 
 /// How numbers are brought to mean 0 and deviation 1: by one mean and deviation a channel, learned
 /// on train; as the task's public code does; or not at all.
-enum class Normalisation { standard, upstream, none };
+enum class Scaling { standard, upstream, none };
 
-/// How examples that come without a split get one.
-enum class SplitBy { stratified, random, group };
+/// How examples that come without a split get one; automatic: stratified for classes, by time for a
+/// forecast, else random.
+enum class SplitBy { automatic, stratified, random, group, time };
 
 /// Where validation comes from when the data have none.
 enum class ValidationFrom { train, test };
@@ -33,21 +35,21 @@ enum class ValidationFrom { train, test };
 /// The settings of [task] in a config. Empty text: not given.
 struct TaskOptions {
   std::string name = "listops";
-  std::string path;           // folder, archive or file; empty: made on the spot, if the task can
-  int64_t max_tokens = 2048;  // longer sequences are cut
+  std::string path;        // folder, archive or file; empty: made on the spot, if the task can
+  int64_t max_tokens = 0;  // longer sequences are cut; 0: the task's own limit
   SplitCounts counts;
   int64_t seed = 0;  // of data that are made, and of random choices from data that are read
 
   // How the network sees a sequence.
   TokenKind tokens = TokenKind::characters;
   int64_t min_frequency = 15;  // of a character in train, to have a token of its own
-  Normalisation normalisation = Normalisation::standard;
+  Scaling normalisation = Scaling::standard;
   bool permuted = false;
   int64_t keep_every = 1;  // of the samples of a series
 
   // How the data are split.
   std::string train_path, validation_path, test_path;  // instead of `path`
-  SplitBy split = SplitBy::stratified;
+  SplitBy split = SplitBy::automatic;
   double validation_share = 0.1, test_share = 0.1;
   ValidationFrom validation_from = ValidationFrom::train;
   // Regular expressions searched for in the name of an example; the first group of the first two
@@ -68,6 +70,12 @@ struct TaskOptions {
   int64_t memory_mb = 1024;  // decoded data above this are kept in a file
   ListOpsOptions listops;
 };
+
+/// The name of a target in a config: "class", "value", "token_class", "forecast".
+const char* target_name(TaskTarget target);
+
+/// The folder for decoded data: task.cache, or the user's cache folder.
+std::filesystem::path cache_folder(const TaskOptions& options);
 
 /// "a, b" as {"a", "b"}; empty text gives none.
 std::vector<std::string> split_names(const std::string& text);
