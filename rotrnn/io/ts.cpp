@@ -52,8 +52,8 @@ int64_t count(const Place& place, const std::string& tag,
 
 }  // namespace
 
-TsReader::TsReader(std::string_view content, std::string_view name)
-    : content_(without_bom(content)), name_(name) {
+TsReader::TsReader(std::string_view content, std::string_view name, bool labels)
+    : content_(without_bom(content)), name_(name), labels_(labels) {
   const std::size_t bad = find_not_utf8(content_);
   if (bad != content_.npos) {
     const auto line =
@@ -151,7 +151,7 @@ bool TsReader::next(TsSeries& series) {
     if (colon == line.npos) {
       place().fail("no ':' in the series; its label is written behind the last one");
     }
-    read_target(trimmed(line.substr(colon + 1)), series);
+    if (labels_) read_target(trimmed(line.substr(colon + 1)), series);
     line = line.substr(0, colon);
   }
   read_channels(line, series);
@@ -160,7 +160,7 @@ bool TsReader::next(TsSeries& series) {
 
 void TsReader::read_target(std::string_view field, TsSeries& series) const {
   if (header_.targeted) {
-    const auto value = to_number(field);
+    const auto value = to_float(field);
     if (!value) place().fail("the target: " + not_a_number_message(field));
     series.target = *value;
     return;

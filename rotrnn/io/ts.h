@@ -30,15 +30,16 @@ struct TsSeries {
   std::vector<float> values;  // [length, dimensions]
   int64_t length = 0;
   int64_t label = 0;  // number in TsHeader::classes
-  double target = 0;  // with @targetLabel
+  float target = 0;   // with @targetLabel
 };
 
 /// The series of a file, one after the other. What cannot be read, missing values and time stamps
 /// included, throws std::runtime_error `name:line: ...`.
 class TsReader {
  public:
-  /// Reads the tags. `content` and `name` must outlive the object.
-  TsReader(std::string_view content, std::string_view name);
+  /// Reads the tags. `content` and `name` must outlive the object. Without `labels`, what is
+  /// written as the label or target of a series is not looked at.
+  TsReader(std::string_view content, std::string_view name, bool labels = true);
 
   /// The dimensions are known from the first series on.
   const TsHeader& header() const { return header_; }
@@ -59,6 +60,7 @@ class TsReader {
   std::string_view content_;
   std::string_view name_;
   TsHeader header_;
+  bool labels_;
   bool univariate_ = false;
   std::size_t at_ = 0;
   int64_t line_ = 0;

@@ -24,7 +24,7 @@ Records hundred() {
     Record r;
     r.group = fmt::format("g{}", i / 10);
     r.name = fmt::format("{}_{}", r.group, i % 10);
-    r.label = i < 70 ? "a" : "b";
+    r.label = std::string(1, i < 70 ? 'a' : 'b');
     out.add_text(std::move(r), "x");
   }
   return out.finish();
