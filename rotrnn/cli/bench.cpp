@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "rotrnn/cli/bench.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/text.h"
 
@@ -46,9 +47,10 @@ StepBenchOptions to_bench(const Options& o) {
   if (!o.lengths.empty()) {
     bench.lengths = parse_lengths(o.lengths);
   } else {
-    const int64_t length =
-        o.length > 0 ? o.length : describe_task(bench.config.task).typical_length;
-    bench.lengths.assign(static_cast<size_t>(o.batch > 0 ? o.batch : t.batch), length);
+    const TaskFacts facts = describe_task(bench.config.task);
+    const int64_t towers = facts.shape.towers;
+    const int64_t length = o.length > 0 ? o.length : facts.typical_length / towers;
+    bench.lengths.assign(static_cast<size_t>((o.batch > 0 ? o.batch : t.batch) * towers), length);
   }
   return bench;
 }
@@ -120,6 +122,7 @@ void add_bench(CLI::App& app, Action& action) {
   add_engine_options(*step, o->engine);
   step->add_flag("--json", o->json, "one line of JSON");
   step->callback([o, &action] { action = [o] { return run(*o); }; });
+  add_bench_loader(*bench, action);
 }
 
 }  // namespace rotrnn::cli

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
 
 namespace rotrnn::cli {
@@ -14,28 +15,66 @@ namespace {
 struct Options {
   std::string run, split = "test", checkpoint = "best", data;
   EngineOptions engine;
+  int64_t keep_every = 1;
   bool json = false;
 };
 
+void print_json(const Options& o, const Evaluation& e) {
+  const Scores& s = e.scores;
+  nlohmann::ordered_json out{{"run", o.run},     {"checkpoint", o.checkpoint}, {"step", e.step},
+                             {"split", o.split}, {"examples", s.examples},     {"loss", s.loss}};
+  if (s.classes) {
+    out["accuracy"] = s.accuracy;
+    out["majority_share"] = e.majority.share;
+    nlohmann::ordered_json classes = nlohmann::ordered_json::array();
+    const auto scores = class_scores(s);
+    for (size_t c = 0; c < scores.size(); ++c) {
+      classes.push_back({{"class", e.classes.at(c)},
+                         {"examples", scores[c].examples},
+                         {"precision", scores[c].precision},
+                         {"recall", scores[c].recall},
+                         {"f1", scores[c].f1}});
+    }
+    out["classes"] = classes;
+    nlohmann::ordered_json matrix = nlohmann::ordered_json::array();
+    const size_t n = scores.size();
+    for (size_t c = 0; c < n; ++c) {
+      matrix.push_back(
+          std::vector<int64_t>(s.confusion.begin() + static_cast<int64_t>(c * n),
+                               s.confusion.begin() + static_cast<int64_t>((c + 1) * n)));
+    }
+    out["confusion"] = matrix;
+  } else {
+    out["mae"] = s.mae;
+    out["mse"] = s.mse;
+    out["naive_mae"] = s.naive_mae;
+    out["naive_mse"] = s.naive_mse;
+  }
+  fmt::print("{}\n", out.dump());
+}
+
 int run(const Options& o) {
-  const Evaluation e = evaluate_run(o.run, o.checkpoint == "best" ? Which::best : Which::last,
-                                    o.split, o.data, o.engine);
+  EvaluationRequest request;
+  request.run = o.run;
+  request.which = o.checkpoint == "best" ? Which::best : Which::last;
+  request.split = o.split;
+  request.data_path = o.data;
+  request.keep_every = o.keep_every;
+  request.engine = o.engine;
+  const Evaluation e = evaluate_run(request);
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"run", o.run},
-                                              {"checkpoint", o.checkpoint},
-                                              {"step", e.step},
-                                              {"split", o.split},
-                                              {"examples", e.scores.examples},
-                                              {"accuracy", e.scores.accuracy},
-                                              {"loss", e.scores.loss},
-                                              {"majority_share", e.majority.share}}
-                           .dump());
+    print_json(o, e);
     return 0;
   }
-  fmt::print("{} accuracy {} (always saying \"{}\" gives {}), loss {:.4f}, {} examples\n", o.split,
-             percent(e.scores.accuracy), e.majority.label, percent(e.majority.share), e.scores.loss,
-             grouped(e.scores.examples));
+  for (const std::string& text : e.messages) fmt::print(stderr, "{}\n", text);
+  fmt::print("{} {}{}, loss {:.4f}, {} examples\n", o.split, score_text(e.scores),
+             e.scores.classes
+                 ? fmt::format(" (always saying \"{}\" gives {})", e.classes.at(e.majority.label),
+                               percent(e.majority.share))
+                 : "",
+             e.scores.loss, grouped(e.scores.examples));
   fmt::print("weights of step {} ({})\n", e.step, o.checkpoint);
+  if (e.scores.classes) fmt::print("\n{}", class_table(e.scores, e.classes));
   return 0;
 }
 
@@ -43,13 +82,18 @@ int run(const Options& o) {
 
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* command = app.add_subcommand("eval", "Accuracy of a run on its data");
+  auto* command =
+      app.add_subcommand("eval", "How well a run does on its data: accuracy, every class, errors");
   command->add_option("run", options->run, "run folder")->required();
   command->add_option("--split", options->split, "train, validation or test (default)")
       ->check(CLI::IsMember({"train", "validation", "test"}));
   command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
       ->check(CLI::IsMember({"best", "last"}));
-  command->add_option("--data", options->data, "folder to read instead of the config's task.path");
+  command->add_option("--data", options->data, "read this instead of the config's task.path");
+  command
+      ->add_option("--keep-every", options->keep_every,
+                   "every k-th step only, with the time steps of the layer made k times longer")
+      ->check(CLI::Range(1, 1024));
   add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "one line of JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

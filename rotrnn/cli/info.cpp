@@ -36,6 +36,8 @@ Subject read_subject(const Options& o) {
     CheckpointHeader header = read_header(find_checkpoint(o.subject, Which::best));
     subject.config = std::move(header.config);
     subject.step = header.state.step;
+    subject.facts = std::move(header.facts);
+    return subject;
   } else {
     subject.config = load_config(o.subject, o.settings);
   }

@@ -21,7 +21,7 @@ struct Summary {
 };
 
 Summary summarise(const fs::path& folder, const char* name, const MnistFiles& files) {
-  Summary s{name, read_mnist(folder, files), 0, 0, {}};
+  Summary s{name, read_mnist_split(folder, files), 0, 0, {}};
   double sum = 0, squares = 0;
   for (const uint8_t pixel : s.images.pixels) {
     sum += pixel;

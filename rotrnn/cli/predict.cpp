@@ -27,61 +27,94 @@ struct Options {
 
 // Lines of one batch: what is read from a pipe is answered in parts of this size.
 constexpr size_t kLines = 64;
+constexpr int64_t kTokens = 32768;  // of a batch from a file
 
 struct Line {
   std::string text;
   int64_t number;
 };
 
-// `place` is what the number counts: lines from 1, or inputs of a file from 0.
-void print_prediction(const Options& o, const std::string& file, const char* place, int64_t number,
-                      const Prediction& p, const std::vector<std::string>& classes) {
-  if (o.json) {
-    nlohmann::ordered_json probabilities;
-    for (size_t i = 0; i < classes.size(); ++i) probabilities[classes[i]] = p.probabilities[i];
-    fmt::print("{}\n", nlohmann::ordered_json{{"file", file},
-                                              {place, number},
-                                              {"label", classes.at(p.label)},
-                                              {"probabilities", probabilities}}
-                           .dump());
-    return;
+// What is predicted, as JSON and for people.
+nlohmann::ordered_json to_json(const TaskFacts& facts, const Prediction& p) {
+  const auto& classes = facts.classes;
+  if (!p.labels.empty()) {
+    nlohmann::ordered_json labels = nlohmann::ordered_json::array();
+    for (const int64_t label : p.labels) labels.push_back(classes.at(label));
+    return {{"labels", labels}};
   }
+  if (!p.values.empty()) return {{"values", p.values}};
+  nlohmann::ordered_json probabilities;
+  for (size_t i = 0; i < classes.size(); ++i) probabilities[classes[i]] = p.probabilities[i];
+  return {{"label", classes.at(p.label)}, {"probabilities", probabilities}};
+}
+
+std::string to_text(const TaskFacts& facts, const Prediction& p) {
+  const auto& classes = facts.classes;
   std::vector<std::string> parts;
+  if (!p.labels.empty()) {
+    for (const int64_t label : p.labels) parts.push_back(classes.at(label));
+    return fmt::format("{}", fmt::join(parts, " "));
+  }
+  if (!p.values.empty()) {
+    for (const double value : p.values) parts.push_back(fmt::format("{:.6g}", value));
+    return fmt::format("{}", fmt::join(parts, " "));
+  }
   for (size_t i = 0; i < classes.size(); ++i) {
     parts.push_back(fmt::format("{}:{:.3f}", classes[i], p.probabilities[i]));
   }
-  fmt::print("{}\t{}\n", classes.at(p.label), fmt::join(parts, " "));
+  return fmt::format("{}\t{}", classes.at(p.label), fmt::join(parts, " "));
+}
+
+// The JSON line says where the input came from.
+void print_prediction(const Options& o, const TaskFacts& facts, nlohmann::ordered_json where,
+                      const Prediction& p, const std::string& name) {
+  if (o.json) {
+    where.update(to_json(facts, p));
+    fmt::print("{}\n", where.dump());
+  } else {
+    fmt::print("{}{}\n", name.empty() ? "" : name + "\t", to_text(facts, p));
+  }
 }
 
 void answer(const Options& o, const std::string& file, const std::vector<Line>& lines,
-            Predictor& predictor) {
+            Predictor& predictor, const InputReader& reader) {
+  if (lines.empty()) return;
   std::vector<std::string> texts;
   for (const Line& line : lines) texts.push_back(line.text);
-  const auto predictions = predictor.predict(texts);
+  std::vector<int64_t> numbers(lines.size());
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto predictions = predictor.predict(reader.lines(texts), numbers);
   for (size_t i = 0; i < lines.size(); ++i) {
-    print_prediction(o, file, "line", lines[i].number, predictions[i],
-                     predictor.header().facts.classes);
+    print_prediction(o, predictor.header().facts, {{"file", file}, {"line", lines[i].number}},
+                     predictions[i], "");
   }
   std::fflush(stdout);
 }
 
-// A file that holds many inputs, such as one of images.
-void predict_file(const Options& o, const std::string& file, Predictor& predictor) {
-  const Examples inputs = read_inputs(predictor.header().config.task, file);
-  for (int64_t begin = 0; begin < inputs.size(); begin += static_cast<int64_t>(kLines)) {
-    std::vector<int64_t> numbers(std::min<size_t>(kLines, inputs.size() - begin));
-    std::iota(numbers.begin(), numbers.end(), begin);
+// A file that holds one input, or many.
+void predict_file(const Options& o, const std::string& file, Predictor& predictor,
+                  const InputReader& reader) {
+  const Examples inputs = reader.file(file, o.engine.threads > 0 ? o.engine.threads : 1);
+  for (int64_t begin = 0; begin < inputs.size();) {
+    std::vector<int64_t> numbers;
+    for (int64_t tokens = 0; begin < inputs.size() && numbers.size() < kLines; ++begin) {
+      tokens += inputs.length(begin);
+      if (!numbers.empty() && tokens > kTokens) break;
+      numbers.push_back(begin);
+    }
     const auto predictions = predictor.predict(inputs, numbers);
     for (size_t i = 0; i < numbers.size(); ++i) {
-      print_prediction(o, file, "index", numbers[i], predictions[i],
-                       predictor.header().facts.classes);
+      const std::string& name = inputs.record(numbers[i]).name;
+      print_prediction(o, predictor.header().facts,
+                       {{"file", file}, {"index", numbers[i]}, {"name", name}}, predictions[i],
+                       name);
     }
   }
 }
 
 // A line that cannot be read stops everything with its place, after the answers before it.
 void predict_lines(const Options& o, std::istream& in, const std::string& file,
-                   Predictor& predictor) {
+                   Predictor& predictor, const InputReader& reader) {
   std::vector<Line> lines;
   bool table = false;
   int64_t number = 0;
@@ -95,45 +128,43 @@ void predict_lines(const Options& o, std::istream& in, const std::string& file,
     if (table) text = text.substr(0, text.find('\t'));
     if (text.find_first_not_of(" \t") == std::string::npos) continue;
     try {
-      encode_text(predictor.header().config.task, text);
-    } catch (const std::invalid_argument& error) {
-      answer(o, file, lines, predictor);
+      reader.lines({text});
+    } catch (const std::exception& error) {
+      answer(o, file, lines, predictor, reader);
       throw std::runtime_error(fmt::format("{}:{}: {}", file, number, error.what()));
     }
     lines.push_back({text, number});
     if (lines.size() == kLines) {
-      answer(o, file, lines, predictor);
+      answer(o, file, lines, predictor, reader);
       lines.clear();
     }
   }
-  answer(o, file, lines, predictor);
+  answer(o, file, lines, predictor, reader);
 }
 
 int run(const Options& o) {
   Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.engine);
+  const CheckpointHeader& header = predictor.header();
+  const InputReader reader(header.config.task, header.facts);
   const std::vector<std::string> files = o.files.empty() ? std::vector<std::string>{"-"} : o.files;
   for (const std::string& file : files) {
-    if (reads_files(predictor.header().config.task)) {
-      if (file == "-") {
-        throw std::invalid_argument(
-            fmt::format("predict: task \"{}\" reads files, not standard input; name one, such as "
-                        "t10k-images-idx3-ubyte.gz",
-                        predictor.header().config.task.name));
-      }
-      predict_file(o, file, predictor);
-      continue;
-    }
     if (file == "-") {
-      predict_lines(o, std::cin, "standard input", predictor);
-      continue;
-    }
-    if (std::filesystem::is_directory(file)) {
+      if (!reader.takes_lines()) {
+        throw std::invalid_argument(
+            fmt::format("predict: task \"{}\" reads files, not standard input; name some",
+                        header.config.task.name));
+      }
+      predict_lines(o, std::cin, "standard input", predictor, reader);
+    } else if (!reader.files_are_lines()) {
+      predict_file(o, file, predictor, reader);
+    } else if (std::filesystem::is_directory(file)) {
       throw std::runtime_error(
           fmt::format("{}: is a folder; name files with one input a line", file));
+    } else {
+      std::ifstream in(file);
+      if (!in) throw std::runtime_error(fmt::format("{}: {}", file, std::strerror(errno)));
+      predict_lines(o, in, file, predictor, reader);
     }
-    std::ifstream in(file);
-    if (!in) throw std::runtime_error(fmt::format("{}: {}", file, std::strerror(errno)));
-    predict_lines(o, in, file, predictor);
   }
   return 0;
 }
@@ -143,7 +174,8 @@ int run(const Options& o) {
 void add_predict(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* command = app.add_subcommand(
-      "predict", "Label and probabilities for inputs: lines of text, or images of an IDX file");
+      "predict",
+      "What a network says about inputs: lines of text, or files as the task's data are");
   command->add_option("run", options->run, "run folder")->required();
   command->add_option("files", options->files, "files to read; none or -: standard input");
   command->add_option("--checkpoint", options->checkpoint, "best (default) or last")

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
 
 namespace rotrnn::cli {
@@ -54,8 +55,8 @@ void Progress::step(const StepReport& r) {
 }
 
 void Progress::evaluation(const EvaluationReport& r) {
-  message(fmt::format("step {}  validation accuracy {}  loss {:.4f}{}", r.step,
-                      percent(r.scores.accuracy), r.scores.loss, r.best ? "  best so far" : ""));
+  message(fmt::format("step {}  validation {}  loss {:.4f}{}", r.step, score_text(r.scores),
+                      r.scores.loss, r.best ? "  best so far" : ""));
 }
 
 void Progress::finish() {

@@ -8,6 +8,7 @@
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/interrupt.h"
 #include "rotrnn/cli/progress.h"
+#include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"
@@ -44,7 +45,9 @@ fs::path free_folder(const std::string& config) {
 bool may_change(const std::string& key) {
   for (const char* allowed :
        {"training.steps", "training.threads", "training.log_every", "training.evaluate_every",
-        "training.checkpoint_every", "training.kernels", "training.memory", "task.path"}) {
+        "training.checkpoint_every", "training.kernels", "training.memory", "task.path",
+        "task.train_path", "task.validation_path", "task.test_path", "task.cache",
+        "task.memory_mb"}) {
     if (key == allowed) return true;
   }
   return false;
@@ -113,7 +116,7 @@ TrainRequest make_request(const Options& options) {
       }
       const FolderLock lock(request.out);
       for (const char* part : {"last", "best", "last.old", "best.old", "last.new", "best.new",
-                               "metrics.jsonl", "config.toml"}) {
+                               "metrics.jsonl", "config.toml", "splits.tsv"}) {
         fs::remove_all(request.out / part);
       }
     }
@@ -131,18 +134,24 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
                outcome.step, program(), run);
     return;
   }
-  fmt::print("test accuracy {} (always saying \"{}\" gives {})\n", percent(outcome.test.accuracy),
-             outcome.majority.label, percent(outcome.majority.share));
-  fmt::print("weights of step {}, validation accuracy {}; {} parameters; {}\n", outcome.best_step,
-             percent(outcome.best_score), grouped(outcome.parameters), duration(outcome.seconds));
+  const Scores& test = outcome.test;
+  fmt::print("test {}{}\n", score_text(test),
+             test.classes ? fmt::format(" (always saying \"{}\" gives {})",
+                                        outcome.classes.at(outcome.majority.label),
+                                        percent(outcome.majority.share))
+                          : "");
+  fmt::print("weights of step {}, validation {}; {} parameters; {}\n", outcome.best_step,
+             test.classes ? "accuracy " + percent(outcome.best_score)
+                          : fmt::format("loss {:.4f}", -outcome.best_score),
+             grouped(outcome.parameters), duration(outcome.seconds));
   fmt::print("\nnext:\n");
   fmt::print("  {} eval {}\n", program(), run);
   const TaskOptions& task = request.config.task;
-  const std::string sample = shell_word(sample_input(task));
-  if (reads_files(task)) {
-    fmt::print("  {} predict {} {}\n", program(), run, sample);
-  } else {
-    fmt::print("  echo {} | {} predict {}\n", sample, program(), run);
+  const SampleInput sample = sample_input(task);
+  if (sample.file) {
+    fmt::print("  {} predict {} {}\n", program(), run, shell_word(sample.text));
+  } else if (!sample.text.empty()) {
+    fmt::print("  echo {} | {} predict {}\n", shell_word(sample.text), program(), run);
   }
   fmt::print("  {} info {}\n", program(), run);
 }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <stdexcept>
 
@@ -18,19 +17,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kClasses = 10;
 constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the training pixels of MNIST
 
-// Streams of RandomSite::split.
-enum Choice : uint64_t { kValidation, kTestPart };
-
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw std::runtime_error(where + ": " + what);
-}
-
-std::array<float, 256> standardised() {
-  std::array<float, 256> values{};
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>((static_cast<double>(i) / 255 - kMean) / kDeviation);
-  }
-  return values;
 }
 
 MnistImages read_images(const fs::path& file) {
@@ -43,36 +31,15 @@ MnistImages read_images(const fs::path& file) {
   return {std::move(array.data), {}, array.shape[0]};
 }
 
-// Chosen images as sequences of one channel, their pixels in the order of the options.
-Examples to_examples(const MnistImages& images, std::span<const int64_t> chosen,
-                     const TaskOptions& options) {
-  static const auto values = standardised();
-  std::vector<int64_t> order(kMnistPixels);
-  std::iota(order.begin(), order.end(), 0);
-  if (options.permuted) {
-    order = shuffled(kMnistPixels,
-                     Random(static_cast<uint64_t>(options.seed), RandomSite::permutation));
+void add(const MnistImages& images, const char* name, Split split, RecordWriter& out) {
+  for (int64_t i = 0; i < images.count; ++i) {
+    Record r;
+    r.name = fmt::format("{}:{}", name, i);
+    r.split = split;
+    if (!images.labels.empty()) r.label = std::to_string(images.labels[i]);
+    out.add_values(std::move(r),
+                   std::span<const uint8_t>(images.pixels.data() + i * kMnistPixels, kMnistPixels));
   }
-  Examples out;
-  out.values.reserve(chosen.size() * kMnistPixels);
-  for (const int64_t i : chosen) {
-    const uint8_t* image = images.pixels.data() + i * kMnistPixels;
-    for (const int64_t pixel : order) out.values.push_back(values[image[pixel]]);
-    out.offsets.push_back(out.offsets.back() + kMnistPixels);
-    out.labels.push_back(images.labels.empty() ? 0 : images.labels[i]);
-  }
-  return out;
-}
-
-// In the order of the file, so that using all of it leaves it as it is.
-std::vector<int64_t> sorted(std::span<const int64_t> numbers) {
-  std::vector<int64_t> out(numbers.begin(), numbers.end());
-  std::sort(out.begin(), out.end());
-  return out;
-}
-
-int64_t at_most(int64_t limit, int64_t there) {
-  return limit > 0 ? std::min(limit, there) : there;
 }
 
 }  // namespace
@@ -96,7 +63,7 @@ fs::path find_idx(const fs::path& folder, const std::string& name) {
                                             : std::string("no such folder")));
 }
 
-MnistImages read_mnist(const fs::path& folder, const MnistFiles& files) {
+MnistImages read_mnist_split(const fs::path& folder, const MnistFiles& files) {
   const fs::path images_file = find_idx(folder, files.images);
   const fs::path labels_file = find_idx(folder, files.labels);
   MnistImages out = read_images(images_file);
@@ -116,39 +83,34 @@ MnistImages read_mnist(const fs::path& folder, const MnistFiles& files) {
   return out;
 }
 
-TaskData load_mnist(const TaskOptions& options, int) {
-  if (options.path.empty()) {
-    throw std::invalid_argument(
-        "task.path: task \"mnist\" reads files; name the folder with "
-        "train-images-idx3-ubyte[.gz] and the other three, such as --set task.path=data/mnist");
+void read_mnist(const ReadRequest& request, RecordWriter& out) {
+  out.form({Element::u8, 1, 1.0 / 255, 1}, request.path.string());
+  std::vector<std::string> digits;
+  for (int64_t i = 0; i < kClasses; ++i) digits.push_back(std::to_string(i));
+  out.classes(std::move(digits));
+  if (!request.labelled) {
+    add(read_images(request.path), request.path.filename().c_str(), Split::any, out);
+    return;
   }
-  const MnistImages train = read_mnist(options.path, kMnistTrain);
-  const MnistImages test = read_mnist(options.path, kMnistTest);
-  const int64_t held_out = options.counts.validation > 0 ? options.counts.validation
-                                                         : std::max<int64_t>(1, train.count / 10);
-  if (held_out >= train.count) {
-    throw std::invalid_argument(fmt::format(
-        "task.validation = {} leaves nothing of the {} training images", held_out, train.count));
-  }
-  const auto seed = static_cast<uint64_t>(options.seed);
-  const auto order = shuffled(train.count, Random(seed, RandomSite::split, {kValidation}));
-  const std::span all(order);
-  const std::span rest = all.subspan(static_cast<size_t>(held_out));
-  const int64_t kept = at_most(options.counts.train, std::ssize(rest));
-  const auto test_order = shuffled(test.count, Random(seed, RandomSite::split, {kTestPart}));
-  const int64_t tested = at_most(options.counts.test, test.count);
-  return {
-      mnist_facts(options),
-      to_examples(train, sorted(rest.first(static_cast<size_t>(kept))), options),
-      to_examples(train, sorted(all.first(static_cast<size_t>(held_out))), options),
-      to_examples(test, sorted(std::span(test_order).first(static_cast<size_t>(tested))), options)};
+  add(read_mnist_split(request.path, kMnistTrain), "train", Split::train, out);
+  add(read_mnist_split(request.path, kMnistTest), "test", Split::test, out);
 }
 
-Examples read_mnist_images(const TaskOptions& options, const fs::path& file) {
-  const MnistImages images = read_images(file);
-  std::vector<int64_t> all(static_cast<size_t>(images.count));
-  std::iota(all.begin(), all.end(), 0);
-  return to_examples(images, all, options);
+Preprocessing prepare_mnist(const TaskOptions& options, const Records& records,
+                            std::span<const int64_t>) {
+  Preprocessing p = fixed_scale(records.form, kMean, kDeviation, 0);
+  if (options.permuted) {
+    const Random random(static_cast<uint64_t>(options.seed), RandomSite::permutation);
+    for (const int64_t pixel : shuffled(kMnistPixels, random)) {
+      p.order.push_back(static_cast<int32_t>(pixel));
+    }
+  }
+  return p;
+}
+
+SampleInput mnist_sample(const TaskOptions& options) {
+  const auto plain = std::filesystem::path(options.path) / kMnistTest.images;
+  return {fs::exists(plain) ? plain.string() : plain.string() + ".gz", true};
 }
 
 }  // namespace rotrnn

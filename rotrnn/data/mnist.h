@@ -13,16 +13,17 @@
 
 namespace rotrnn {
 
-/// What is known of the task without its files.
 TaskFacts mnist_facts(const TaskOptions& options);
 
-/// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, with .gz or without, from the folder
-/// options.path. Validation is a random choice from the training images: counts.validation of them,
-/// or a tenth. Pixels become (x/255 - 0.1307) / 0.3081.
-TaskData load_mnist(const TaskOptions& options, int threads);
+/// Reads {train,t10k}-{images-idx3,labels-idx1}-ubyte, with .gz or without, from a folder; to
+/// predict, one IDX file of images.
+void read_mnist(const ReadRequest& request, RecordWriter& out);
 
-/// Images to predict, from one IDX file, as the options say they are read; labels are 0.
-Examples read_mnist_images(const TaskOptions& options, const std::filesystem::path& file);
+/// Pixels become (x/255 - 0.1307) / 0.3081, in the order that task.permuted asks for.
+Preprocessing prepare_mnist(const TaskOptions& options, const Records& records,
+                            std::span<const int64_t> train);
+
+SampleInput mnist_sample(const TaskOptions& options);
 
 /// `folder`/`name`, or with .gz when only that is there.
 std::filesystem::path find_idx(const std::filesystem::path& folder, const std::string& name);
@@ -43,6 +44,6 @@ struct MnistImages {
 };
 
 /// Reads the two files of a split and checks that they belong together.
-MnistImages read_mnist(const std::filesystem::path& folder, const MnistFiles& files);
+MnistImages read_mnist_split(const std::filesystem::path& folder, const MnistFiles& files);
 
 }  // namespace rotrnn

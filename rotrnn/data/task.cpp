@@ -3,184 +3,334 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <cmath>
+#include <numeric>
 #include <stdexcept>
 
-#include "rotrnn/data/listops_tsv.h"
-#include "rotrnn/data/mnist.h"
+#include "rotrnn/data/cache.h"
+#include "rotrnn/data/split.h"
+#include "rotrnn/data/task_table.h"
 
 namespace rotrnn {
 namespace {
 
-std::vector<std::string> numbered(int64_t count) {
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < count; ++i) names.push_back(std::to_string(i));
-  return names;
-}
-
-std::vector<int32_t> with_end(std::span<const uint8_t> expression, int64_t max_tokens) {
-  const auto kept = std::min<int64_t>(std::ssize(expression), max_tokens - 1);
-  std::vector<int32_t> tokens(expression.begin(), expression.begin() + kept);
-  tokens.push_back(listops_token::eos);
-  return tokens;
-}
-
-// At most `limit` of them; 0: all.
-Examples to_examples(const ListOpsExamples& listops, int64_t limit, int64_t max_tokens) {
-  Examples out;
-  const int64_t count = limit > 0 ? std::min(limit, listops.size()) : listops.size();
-  for (int64_t i = 0; i < count; ++i) {
-    const auto tokens = with_end(listops.expression(i), max_tokens);
-    out.tokens.insert(out.tokens.end(), tokens.begin(), tokens.end());
-    out.offsets.push_back(static_cast<int64_t>(out.tokens.size()));
-    out.labels.push_back(listops.labels[i]);
+std::vector<int64_t> records_of(const std::vector<Part>& parts) {
+  std::vector<int64_t> out;
+  for (const Part& p : parts) {
+    if (out.empty() || out.back() != p.record) out.push_back(p.record);
   }
   return out;
 }
 
-TaskFacts listops_facts(const TaskOptions& options) {
-  TaskFacts facts;
-  facts.shape = {InputKind::tokens, listops_token::count, TargetKind::classes, 10};
-  // What the generator gives on average in the Long Range Arena's setting is 1,050 of 2,000.
-  facts.typical_length = std::min(options.max_tokens, (options.listops.max_length * 21) / 40);
-  facts.vocabulary = listops_vocabulary();
-  facts.classes = numbered(10);
-  return facts;
-}
-
-ListOpsSplits make_listops(const TaskOptions& options, int threads) {
-  ListOpsCounts counts;  // the Long Range Arena's, where the options give none
-  const auto set = [](int64_t& count, int64_t given) { count = given > 0 ? given : count; };
-  set(counts.train, options.counts.train);
-  set(counts.validation, options.counts.validation);
-  set(counts.test, options.counts.test);
-  return generate_listops(options.listops, static_cast<uint64_t>(options.seed), counts, threads);
-}
-
-TaskData load_listops(const TaskOptions& options, int threads) {
-  const ListOpsSplits splits =
-      options.path.empty() ? make_listops(options, threads) : read_listops_folder(options.path);
-  const SplitCounts& limit = options.counts;
-  return {listops_facts(options), to_examples(splits.train, limit.train, options.max_tokens),
-          to_examples(splits.validation, limit.validation, options.max_tokens),
-          to_examples(splits.test, limit.test, options.max_tokens)};
-}
-
-std::string listops_sample(const TaskOptions&) {
-  return "[MAX 2 9 [MIN 4 7 ] 0 ]";
-}
-
-std::string mnist_sample(const TaskOptions& options) {
-  const auto plain = std::filesystem::path(options.path) / kMnistTest.images;
-  return std::filesystem::exists(plain) ? plain.string() : plain.string() + ".gz";
-}
-
-TaskFacts speech_commands_facts(const TaskOptions&) {
-  TaskFacts facts;
-  facts.shape = {InputKind::channels, 1, TargetKind::classes, 35};
-  facts.typical_length = 16000;
-  facts.classes = numbered(35);
-  return facts;
-}
-
-TaskFacts text_facts(const TaskOptions& options) {
-  TaskFacts facts;
-  // Characters of the reviews that occur 15 times or more, with padding, unknown and end.
-  facts.shape = {InputKind::tokens, 135, TargetKind::classes, 2};
-  facts.typical_length = std::min<int64_t>(options.max_tokens, 1325);
-  facts.classes = {"neg", "pos"};
-  return facts;
-}
-
-// One line a task. A task without `load` can be described and measured, not trained on; one without
-// `read_inputs` predicts for lines of text.
-struct Task {
-  const char* name;
-  TaskFacts (*facts)(const TaskOptions&);
-  TaskData (*load)(const TaskOptions&, int threads);
-  std::string (*sample)(const TaskOptions&);
-  Examples (*read_inputs)(const TaskOptions&, const std::filesystem::path&);
-};
-constexpr Task kTasks[] = {
-    {"listops", listops_facts, load_listops, listops_sample, nullptr},
-    {"mnist", mnist_facts, load_mnist, mnist_sample, read_mnist_images},
-    {"speech_commands", speech_commands_facts, nullptr, nullptr, nullptr},
-    {"text", text_facts, nullptr, nullptr, nullptr},
-};
-
-const Task& find_task(const std::string& name) {
-  for (const Task& task : kTasks) {
-    if (name == task.name) return task;
+// The shape of what was read, by its preprocessing and targets.
+DataShape shape_of(const TaskOptions& o, const Records& r, const Preprocessing& p) {
+  DataShape shape;
+  shape.input = p.tokens() ? InputKind::tokens : InputKind::channels;
+  shape.inputs = p.tokens() ? std::ssize(p.vocabulary) : r.form.channels;
+  shape.towers = r.form.towers;
+  shape.per_token = o.target == TaskTarget::token_label || o.target == TaskTarget::forecast;
+  shape.target = o.target == TaskTarget::label || o.target == TaskTarget::token_label
+                     ? TargetKind::classes
+                     : TargetKind::values;
+  switch (o.target) {
+    case TaskTarget::value:
+      shape.outputs = std::ssize(p.target_mean);
+      break;
+    case TaskTarget::forecast:
+      shape.outputs = std::ssize(p.target_channels) * p.horizon;
+      break;
+    default:
+      shape.outputs = std::ssize(r.classes);
   }
-  std::vector<std::string> names;
-  for (const Task& task : kTasks) names.emplace_back(task.name);
-  throw std::invalid_argument(
-      fmt::format("task.name: unknown task \"{}\"; there are {}", name, fmt::join(names, ", ")));
+  return shape;
+}
+
+// Mean and deviation of the values to be told.
+void learn_targets(const Records& r, const std::vector<int64_t>& train, Preprocessing& p) {
+  const size_t width = r.examples[train.front()].values.size();
+  p.target_mean.assign(width, 0);
+  p.target_deviation.assign(width, 0);
+  const auto n = static_cast<double>(train.size());
+  for (size_t k = 0; k < width; ++k) {
+    for (const int64_t i : train) p.target_mean[k] += r.examples[i].values[k] / n;
+    double square = 0;
+    for (const int64_t i : train) {
+      square += std::pow(r.examples[i].values[k] - p.target_mean[k], 2) / n;
+    }
+    p.target_deviation[k] = square > 0 ? std::sqrt(square) : 1;
+  }
+}
+
+void check_targets(const TaskOptions& o, const Records& r) {
+  for (int64_t i = 0; i < r.size(); ++i) {
+    const Record& e = r.examples[i];
+    const bool given = o.target == TaskTarget::label         ? r.labels[i] >= 0
+                       : o.target == TaskTarget::value       ? !e.values.empty()
+                       : o.target == TaskTarget::token_label ? !e.token_classes.empty()
+                                                             : true;
+    if (!given) {
+      throw std::invalid_argument(fmt::format(
+          "{}: there is nothing to learn for task.target = \"{}\"; task \"{}\" may not have it, or "
+          "its columns are not named in [task]",
+          e.name, target_name(o.target), o.name));
+    }
+    if (o.target == TaskTarget::value && e.values.size() != r.examples.front().values.size()) {
+      throw std::invalid_argument(fmt::format("{}: {} values to tell, {} has {}", e.name,
+                                              e.values.size(), r.examples.front().name,
+                                              r.examples.front().values.size()));
+    }
+  }
+}
+
+Preprocessing learn(const Task& task, const TaskOptions& o, const Records& r,
+                    const SplitParts& parts) {
+  const auto train = records_of(parts.train);
+  Preprocessing p = task.prepare(o, r, train);
+  p.keep_every = p.tokens() ? 1 : o.keep_every;
+  if (o.target == TaskTarget::value) learn_targets(r, train, p);
+  if (o.target == TaskTarget::forecast) {
+    if (p.tokens()) {
+      throw std::invalid_argument("task.target: \"forecast\" is for series of numbers, not text");
+    }
+    p.horizon = o.horizon;
+    p.target_channels.resize(static_cast<size_t>(r.form.channels));
+    std::iota(p.target_channels.begin(), p.target_channels.end(), 0);
+  }
+  return p;
+}
+
+// The model's preprocessing for records that may be stored in another form.
+Preprocessing fitted(const TaskFacts& facts, const RecordForm& form, const std::string& where) {
+  Preprocessing p = facts.preprocessing;
+  if (p.form.channels != form.channels || p.form.towers != form.towers ||
+      (p.tokens() && p.form.element != form.element)) {
+    throw std::runtime_error(
+        fmt::format("{}: {} channels in {} sequence(s), the model was trained on {} in {}", where,
+                    form.channels, form.towers, p.form.channels, p.form.towers));
+  }
+  p.form = form;
+  return p;
+}
+
+// Class numbers of the data as those of the model, by name.
+void renumber(Records& r, const std::vector<std::string>& classes) {
+  if (r.classes == classes || classes.empty()) return;
+  std::vector<int64_t> place;
+  for (const std::string& name : r.classes) {
+    const auto found = std::find(classes.begin(), classes.end(), name);
+    if (found == classes.end()) {
+      throw std::runtime_error(
+          fmt::format("the data have a class \"{}\" that the model does not know; it was trained "
+                      "on {}",
+                      name, fmt::join(classes, ", ")));
+    }
+    place.push_back(found - classes.begin());
+  }
+  for (int64_t& label : r.labels) label = label < 0 ? label : place[label];
+  for (Record& e : r.examples) {
+    for (int32_t& c : e.token_classes) c = static_cast<int32_t>(place[c]);
+  }
+  r.classes = classes;
+}
+
+void tell_skipped(const Records& r, std::vector<std::string>& messages) {
+  if (r.warnings.empty()) return;
+  std::string text = fmt::format("{} example(s) were skipped:", r.skipped);
+  if (r.skipped == 0) text = "warning:";
+  for (const std::string& w : r.warnings) text += "\n  " + w;
+  if (r.skipped > std::ssize(r.warnings)) text += "\n  …";
+  messages.push_back(text);
 }
 
 }  // namespace
 
-TaskFacts describe_task(const TaskOptions& options) {
-  return find_task(options.name).facts(options);
+namespace {
+
+// Calls the reader for every path of the options, or makes the examples.
+Records read_anew(const Task& task, const TaskOptions& options, int threads) {
+  RecordWriter out(options.memory_mb, cache_folder(options));
+  const std::pair<const std::string*, Split> given[] = {
+      {&options.train_path, Split::train},
+      {&options.validation_path, Split::validation},
+      {&options.test_path, Split::test}};
+  if (!options.train_path.empty()) {
+    for (const auto& [path, split] : given) {
+      if (!path->empty()) task.read({options, *path, split, true, threads}, out);
+    }
+  } else if (!options.path.empty()) {
+    task.read({options, options.path, Split::any, true, threads}, out);
+  } else {
+    task.make(options, threads, out);
+  }
+  Records records = out.finish(task.order);
+  if (records.size() == 0) {
+    throw std::runtime_error(
+        fmt::format("{}: there are no examples of task \"{}\" in it", options.path, task.name));
+  }
+  return records;
 }
 
-TaskData load_task(const TaskOptions& options, int threads) {
-  const Task& task = find_task(options.name);
-  if (!task.load) {
-    std::vector<std::string> names;
-    for (const Task& t : kTasks) {
-      if (t.load) names.push_back(fmt::format("\"{}\"", t.name));
-    }
+void check_paths(const Task& task, const TaskOptions& o) {
+  const bool given = !o.train_path.empty() || !o.validation_path.empty() || !o.test_path.empty();
+  if (given && !o.path.empty()) {
     throw std::invalid_argument(
-        fmt::format("task.name: this version can describe \"{}\" but has no reader for its data; "
-                    "train on {}",
-                    options.name, fmt::join(names, " or ")));
+        "task.path: give either it, or task.train_path with task.test_path");
   }
-  TaskData data = task.load(options, threads);
-  for (const Examples* split : {&data.train, &data.validation, &data.test}) {
-    if (split->size() == 0) {
-      throw std::invalid_argument(
-          "task: train, validation and test need at least one example each; see task.train, "
-          "task.validation and task.test");
+  if (given && o.train_path.empty()) {
+    throw std::invalid_argument("task.train_path: it goes with the other paths and is not given");
+  }
+  if (!given && o.path.empty() && !task.make) {
+    throw std::invalid_argument(
+        fmt::format("task.path: task \"{}\" reads files; name where they are, such as --set "
+                    "task.path=data/{}",
+                    task.name, task.name));
+  }
+  for (const std::string* path : {&o.path, &o.train_path, &o.validation_path, &o.test_path}) {
+    if (!path->empty() && !std::filesystem::exists(*path)) {
+      throw std::runtime_error(
+          fmt::format("{}: there is no such file or folder; see task.path{}", *path,
+                      task.own ? "" : fmt::format(", or `rotrnn data download {}`", task.name)));
     }
   }
+}
+
+}  // namespace
+
+Records read_task(const TaskOptions& options, int threads) {
+  const Task& task = find_task(options.name);
+  check_paths(task, options);
+  const std::string key = cache_key(options, threads);
+  if (key.empty()) return read_anew(task, options, threads);
+  const auto folder = cache_folder(options);
+  if (auto cached = load_cached(folder, key)) return *std::move(cached);
+  Records records = read_anew(task, options, threads);
+  try {
+    save_cached(folder, key, records);
+  } catch (const std::exception& error) {
+    // What was read can be used all the same.
+    records.warnings.push_back(fmt::format("the decoded data were not kept: {}", error.what()));
+    return records;
+  }
+  // Mapped from here on, so that what is not used for long need not stay in memory.
+  auto cached = load_cached(folder, key);
+  return cached ? *std::move(cached) : std::move(records);
+}
+
+void check_task(const TaskOptions& options) {
+  const Task& task = find_task(options.name);
+  if (options.name == "listops" && options.path.empty()) validate(options.listops);
+  if (!task.own && options.target != TaskTarget::label) {
+    throw std::invalid_argument(
+        fmt::format("task.target: task \"{}\" tells classes; \"{}\" goes with data of your own",
+                    task.name, target_name(options.target)));
+  }
+  if (options.max_tokens == 1) {
+    throw std::invalid_argument("task.max_tokens is 1; it must be 0 or at least 2");
+  }
+}
+
+TaskFacts describe_task(const TaskOptions& options, int threads) {
+  const Task& task = find_task(options.name);
+  return task.facts ? task.facts(options) : load_task(options, threads).facts;
+}
+
+TaskData load_task(const TaskOptions& options, int threads, const TaskFacts* trained) {
+  const Task& task = find_task(options.name);
+  auto records = std::make_shared<Records>(read_task(options, threads));
+  check_targets(options, *records);
+  TaskData data;
+  tell_skipped(*records, data.messages);
+  const SplitParts parts = split_records(*records, options, data.messages);
+  auto preprocessing =
+      std::make_shared<Preprocessing>(trained ? fitted(*trained, records->form, options.path)
+                                              : learn(task, options, *records, parts));
+  if (trained) {
+    data.facts = *trained;
+    renumber(*records, trained->classes);
+  } else {
+    data.facts.shape = shape_of(options, *records, *preprocessing);
+    data.facts.classes = records->classes;
+    data.facts.preprocessing = *preprocessing;
+  }
+  data.train = Examples(records, preprocessing, parts.train);
+  data.validation = Examples(records, preprocessing, parts.validation);
+  data.test = Examples(records, preprocessing, parts.test);
+  data.facts.typical_length = data.train.total_length() / data.train.size();
   return data;
 }
 
-std::vector<int32_t> encode_text(const TaskOptions& options, std::string_view text) {
-  if (options.name != "listops") {
+InputReader::InputReader(const TaskOptions& options, const TaskFacts& facts)
+    : options_(options), facts_(facts) {}
+
+bool InputReader::takes_lines() const {
+  return find_task(options_.name).read_line != nullptr;
+}
+
+bool InputReader::files_are_lines() const {
+  return find_task(options_.name).lines_of_files;
+}
+
+Examples InputReader::to_examples(Records records) const {
+  auto kept = std::make_shared<Records>(std::move(records));
+  auto preprocessing = std::make_shared<Preprocessing>(
+      fitted(facts_, kept->form, kept->size() ? kept->examples.front().name : "input"));
+  std::vector<Part> parts;
+  for (int64_t i = 0; i < kept->size(); ++i) parts.push_back({i, 0, -1});
+  return {std::move(kept), std::move(preprocessing), std::move(parts)};
+}
+
+Examples InputReader::lines(const std::vector<std::string>& lines) const {
+  const Task& task = find_task(options_.name);
+  if (!task.read_line) {
     throw std::invalid_argument(
-        fmt::format("task \"{}\" does not take text as its input", options.name));
+        fmt::format("task \"{}\" does not take text as its input; name files", options_.name));
   }
-  const auto tokens = tokenize_listops(text, UnknownWords::reject);
-  if (tokens.empty()) throw std::invalid_argument("empty expression; write one such as [MAX 3 7 ]");
-  return with_end(tokens, options.max_tokens);
-}
-
-bool reads_files(const TaskOptions& options) {
-  return find_task(options.name).read_inputs != nullptr;
-}
-
-Examples read_inputs(const TaskOptions& options, const std::filesystem::path& file) {
-  const Task& task = find_task(options.name);
-  if (!task.read_inputs) {
-    throw std::invalid_argument(
-        fmt::format("task \"{}\" takes lines of text as its input", options.name));
+  RecordWriter out;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    Record record;
+    record.name = std::to_string(i);
+    task.read_line(std::move(record), lines[i], out);
   }
-  return task.read_inputs(options, file);
+  return to_examples(out.finish());
 }
 
-std::string sample_input(const TaskOptions& options) {
+Examples InputReader::file(const std::filesystem::path& file, int threads) const {
+  const Task& task = find_task(options_.name);
+  if (!std::filesystem::exists(file)) {
+    throw std::runtime_error(fmt::format("{}: there is no such file", file.string()));
+  }
+  RecordWriter out(options_.memory_mb, cache_folder(options_));
+  task.read({options_, file, Split::any, false, threads}, out);
+  Records records = out.finish(task.order);
+  if (records.size() == 0) {
+    throw std::runtime_error(
+        fmt::format("{}: there is no input of task \"{}\" in it", file.string(), options_.name));
+  }
+  return to_examples(std::move(records));
+}
+
+SampleInput sample_input(const TaskOptions& options) {
   const Task& task = find_task(options.name);
-  return task.sample ? task.sample(options) : "";
+  return task.sample ? task.sample(options) : SampleInput{};
 }
 
 Majority majority(const Examples& examples, int64_t classes) {
   std::vector<int64_t> counts(classes);
-  for (int64_t label : examples.labels) ++counts.at(label);
+  int64_t total = 0;
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < examples.size(); ++i) {
+    if (examples.record(i).token_classes.empty()) {
+      labels.assign(1, examples.label(i));
+    } else {
+      labels.resize(static_cast<size_t>(examples.length(i)));
+      examples.write_token_labels(i, labels.data());
+    }
+    for (const int64_t label : labels) ++counts.at(label);
+    total += std::ssize(labels);
+  }
   const auto best = std::max_element(counts.begin(), counts.end());
-  const double size = static_cast<double>(std::max<int64_t>(examples.size(), 1));
-  return {best - counts.begin(), static_cast<double>(*best) / size};
+  return {best - counts.begin(),
+          static_cast<double>(*best) / static_cast<double>(std::max<int64_t>(total, 1))};
 }
 
 }  // namespace rotrnn

@@ -6,69 +6,78 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/data/listops.h"
+#include "rotrnn/data/examples.h"
 #include "rotrnn/data/shape.h"
+#include "rotrnn/data/task_options.h"
 
 namespace rotrnn {
 
-/// Examples of each split to make, or at most to read; 0: as many as the task has.
-struct SplitCounts {
-  int64_t train = 0, validation = 0, test = 0;
-};
-
-/// The settings of [task] in a config.
-struct TaskOptions {
-  std::string name = "listops";
-  std::string path;  // folder with the data; empty: made on the spot, if the task can
-  int64_t max_tokens = 2048;
-  SplitCounts counts;
-  int64_t seed = 0;  // of data that are made, and of random choices from data that are read
-  bool permuted = false;
-  ListOpsOptions listops;
-};
-
-/// Sequences of one split, one after the other: number i is [offsets[i], offsets[i + 1]).
-struct Examples {
-  std::vector<int32_t> tokens;  // one of the two
-  std::vector<float> values;    // [.., channels]
-  std::vector<int64_t> offsets{0};
-  std::vector<int64_t> labels;
-
-  int64_t size() const { return static_cast<int64_t>(labels.size()); }
-  int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
-  int64_t total_length() const { return offsets.back(); }
-};
-
-/// What is known of a task without its data.
+/// What a network has to know of a task; saved in a model.
 struct TaskFacts {
   DataShape shape;
-  int64_t typical_length = 0;
-  std::vector<std::string> vocabulary, classes;
+  int64_t typical_length = 0;  // of one example
+  std::vector<std::string> classes;
+  Preprocessing preprocessing;
 };
 
-/// A task with its data in memory.
+/// A task with its data.
 struct TaskData {
   TaskFacts facts;
   Examples train, validation, test;
+  std::vector<std::string> messages;  // what a user should know of the data
 };
 
-/// Facts of a task; std::invalid_argument when there is no task of that name.
-TaskFacts describe_task(const TaskOptions& options);
+/// A line of `rotrnn data list`.
+struct TaskSummary {
+  std::string name, summary;
+  bool own = false;  // a kind of data that users bring
+};
+std::vector<TaskSummary> task_summaries();
 
-/// Reads or makes the data.
-TaskData load_task(const TaskOptions& options, int threads);
+/// Facts of a task without its data where the task fixes them, else from its data;
+/// std::invalid_argument when there is no task of that name.
+TaskFacts describe_task(const TaskOptions& options, int threads = 1);
 
-/// One input given as text, as the task reads it; unknown words are an error that names them.
-std::vector<int32_t> encode_text(const TaskOptions& options, std::string_view text);
+/// std::invalid_argument when there is no task of that name or its settings do not fit together.
+void check_task(const TaskOptions& options);
 
-/// True when the task's inputs to predict come as whole files (read_inputs), not as lines of text.
-bool reads_files(const TaskOptions& options);
+/// Reads or makes the data. With `trained`, the facts of a model: its preprocessing and its classes
+/// are used and nothing is learned.
+TaskData load_task(const TaskOptions& options, int threads, const TaskFacts* trained = nullptr);
 
-/// The inputs of a file to predict, as the task reads them; their labels mean nothing.
-Examples read_inputs(const TaskOptions& options, const std::filesystem::path& file);
+/// Reads or makes everything, as it is before it is split.
+Records read_task(const TaskOptions& options, int threads);
 
-/// What a user may try a trained network on: a line of text, or the path of a file.
-std::string sample_input(const TaskOptions& options);
+/// Inputs to predict, as examples of a trained network; they have no labels.
+class InputReader {
+ public:
+  InputReader(const TaskOptions& options, const TaskFacts& facts);
+
+  /// True when inputs may come as lines of text.
+  bool takes_lines() const;
+  /// True when a file is read line by line, false when it is read as a whole.
+  bool files_are_lines() const;
+
+  /// One input given as a line of text; std::invalid_argument names words that the task does not
+  /// know.
+  Examples lines(const std::vector<std::string>& lines) const;
+
+  /// The inputs of a file (or folder, or archive), with names.
+  Examples file(const std::filesystem::path& file, int threads) const;
+
+ private:
+  Examples to_examples(Records records) const;
+
+  TaskOptions options_;
+  TaskFacts facts_;
+};
+
+/// How a user may try a trained network.
+struct SampleInput {
+  std::string text;  // a line of text, or a file
+  bool file = false;
+};
+SampleInput sample_input(const TaskOptions& options);
 
 /// The label that occurs most in `examples`, and its share.
 struct Majority {

@@ -72,6 +72,9 @@ ParameterGroup group_of(const torch::nn::Module& network, const std::string& nam
 SequenceModelImpl::SequenceModelImpl(const ModelOptions& options, const DataShape& shape,
                                      uint64_t seed)
     : options_(options), shape_(shape) {
+  if (shape.towers == 2 && options.pooling == Pooling::none) {
+    throw std::invalid_argument("model: pairs need a pooling; use mean or last");
+  }
   if (shape.inputs < 1 || shape.outputs < 1 || options.depth < 1) {
     throw std::invalid_argument(
         fmt::format("model: {} inputs, {} outputs and {} blocks; each must be at least 1",
@@ -88,6 +91,9 @@ SequenceModelImpl::SequenceModelImpl(const ModelOptions& options, const DataShap
     list->push_back(blocks.back());
   }
   register_module("blocks", list);
+  if (shape.towers == 2) {
+    hidden = register_module("hidden", torch::nn::Linear(4 * options.width, options.width));
+  }
   head = register_module("head", torch::nn::Linear(options.width, shape.outputs));
   initialise(*this, seed);
 }
@@ -141,8 +147,15 @@ ModelOutput SequenceModelImpl::forward(const Packed& input, const Pass& pass,
   check_input(input.values);
   const Tensor pooled = uses_fused() ? forward_fused(input, pass, initial, out.final)
                                      : forward_reference(input, pass, initial, out.final);
-  out.y = head(pooled);
+  out.y = tell(pooled);
   return out;
+}
+
+Tensor SequenceModelImpl::tell(const Tensor& pooled) {
+  if (!hidden) return head(pooled);
+  const Tensor pairs = pooled.view({-1, 2, options_.width});
+  const Tensor a = pairs.select(1, 0), b = pairs.select(1, 1);
+  return head(torch::gelu(hidden(torch::cat({a, b, a - b, a * b}, 1)), "tanh"));
 }
 
 bool SequenceModelImpl::uses_fused() const {
@@ -207,8 +220,9 @@ Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
   return out.pooled;
 }
 
-Tensor loss_of(TargetKind kind, const Tensor& y, const Tensor& targets) {
-  return kind == TargetKind::classes ? torch::cross_entropy_loss(y, targets)
+Tensor loss_of(TargetKind kind, const Tensor& y, const Tensor& targets,
+               const Tensor& class_weights) {
+  return kind == TargetKind::classes ? torch::cross_entropy_loss(y, targets, class_weights)
                                      : torch::mse_loss(y, targets);
 }
 

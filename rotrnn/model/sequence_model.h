@@ -17,7 +17,7 @@ ParameterGroup group_of(const torch::nn::Module& network, const std::string& nam
 
 /// What a pass through a network gives.
 struct ModelOutput {
-  torch::Tensor y;            // [sequences, outputs], or [tokens, outputs] without pooling
+  torch::Tensor y;            // [examples, outputs], or [tokens, outputs] without pooling
   std::vector<States> final;  // one of each block
 };
 
@@ -48,9 +48,11 @@ class SequenceModelImpl : public torch::nn::Module {
   torch::nn::Embedding embedding = nullptr;  // one of the two
   torch::nn::Linear linear = nullptr;
   std::vector<Block> blocks;
+  torch::nn::Linear hidden = nullptr;  // of pairs: [a, b, a - b, a ⊙ b] → D → GELU → head
   torch::nn::Linear head = nullptr;
 
  private:
+  torch::Tensor tell(const torch::Tensor& pooled);
   torch::Tensor encode(const torch::Tensor& values);
   torch::Tensor pool(const Packed& x) const;
   void check_input(const torch::Tensor& values) const;
@@ -65,7 +67,9 @@ class SequenceModelImpl : public torch::nn::Module {
 };
 TORCH_MODULE(SequenceModel);
 
-/// Mean loss over the targets: cross entropy for classes, mean square error for values.
-torch::Tensor loss_of(TargetKind kind, const torch::Tensor& y, const torch::Tensor& targets);
+/// Mean loss over the targets: cross entropy for classes, in which each may have a weight, or mean
+/// square error for values.
+torch::Tensor loss_of(TargetKind kind, const torch::Tensor& y, const torch::Tensor& targets,
+                      const torch::Tensor& class_weights = {});
 
 }  // namespace rotrnn

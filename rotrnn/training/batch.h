@@ -13,12 +13,15 @@ namespace rotrnn {
 /// Sequences as a network takes them, with what it should say about them.
 struct Batch {
   Packed input;
-  torch::Tensor targets;
-  std::vector<int64_t> sequences;  // numbers of the examples
+  torch::Tensor targets;           // undefined when it was asked for without
+  std::vector<int64_t> sequences;  // their numbers, for dropout
+
+  /// How many things are to be told: sequences or examples, or steps.
+  int64_t told() const { return targets.size(0); }
 };
 
 /// The examples of these numbers as one packed batch.
-Batch make_batch(const Examples& examples, const DataShape& shape,
-                 std::span<const int64_t> numbers);
+Batch make_batch(const Examples& examples, const DataShape& shape, std::span<const int64_t> numbers,
+                 bool with_targets = true);
 
 }  // namespace rotrnn

@@ -43,7 +43,8 @@ Noise make_noise(const DataShape& shape, const std::vector<int64_t>& lengths) {
   noise.input = shape.input == InputKind::tokens
                     ? Packed(torch::randint(shape.inputs, {offsets.back()}, torch::kInt64), offsets)
                     : Packed(torch::randn({offsets.back(), shape.inputs}), offsets);
-  const auto batch = static_cast<int64_t>(lengths.size());
+  const int64_t batch =
+      shape.per_token ? offsets.back() : static_cast<int64_t>(lengths.size()) / shape.towers;
   noise.targets = shape.target == TargetKind::classes
                       ? torch::randint(shape.outputs, {batch}, torch::kInt64)
                       : torch::randn({batch, shape.outputs});

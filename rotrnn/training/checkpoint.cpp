@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
 
 // JSON has no NaN; a loss may be one.
 Json number(double value) {
@@ -23,6 +23,39 @@ Json number(double value) {
 }
 double number(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
+Json facts_json(const TaskFacts& facts) {
+  const DataShape& s = facts.shape;
+  return {{"input", s.input == InputKind::tokens ? "tokens" : "channels"},
+          {"inputs", s.inputs},
+          {"target", s.target == TargetKind::classes ? "classes" : "values"},
+          {"outputs", s.outputs},
+          {"towers", s.towers},
+          {"per_token", s.per_token},
+          {"typical_length", facts.typical_length},
+          {"classes", facts.classes},
+          {"preprocessing", to_json(facts.preprocessing)}};
+}
+
+TaskFacts parse_facts(const Json& json) {
+  TaskFacts facts;
+  DataShape& s = facts.shape;
+  s.input = json.at("input") == "tokens" ? InputKind::tokens : InputKind::channels;
+  s.inputs = json.at("inputs").get<int64_t>();
+  s.target = json.at("target") == "classes" ? TargetKind::classes : TargetKind::values;
+  s.outputs = json.at("outputs").get<int64_t>();
+  s.towers = json.at("towers").get<int64_t>();
+  s.per_token = json.at("per_token").get<bool>();
+  facts.typical_length = json.at("typical_length").get<int64_t>();
+  facts.classes = json.at("classes").get<std::vector<std::string>>();
+  facts.preprocessing = preprocessing_from_json(json.at("preprocessing"));
+  const bool classes = s.target == TargetKind::classes;
+  if (s.inputs < 1 || s.outputs < 1 || s.towers < 1 || s.towers > 2 ||
+      (classes && std::ssize(facts.classes) != s.outputs)) {
+    throw std::runtime_error("the facts of its task do not fit together");
+  }
+  return facts;
 }
 
 CheckpointHeader parse_header(const Json& json, const std::string& where) {
@@ -36,10 +69,7 @@ CheckpointHeader parse_header(const Json& json, const std::string& where) {
   header.version = json.at("version").get<std::string>();
   header.config = parse_config(json.at("config").get<std::string>(), where + " (config)");
   check(header.config);
-  header.facts = describe_task(header.config.task);
-  const Json& task = json.at("task");
-  header.facts.vocabulary = task.at("vocabulary").get<std::vector<std::string>>();
-  header.facts.classes = task.at("classes").get<std::vector<std::string>>();
+  header.facts = parse_facts(json.at("task"));
   const Json& state = json.at("state");
   TrainState& s = header.state;
   s.step = state.at("step").get<int64_t>();
@@ -55,18 +85,17 @@ CheckpointHeader parse_header(const Json& json, const std::string& where) {
 
 std::string header_text(const CheckpointHeader& header) {
   const TrainState& s = header.state;
-  const Json json{
-      {"format", kFormat},
-      {"version", kVersion},
-      {"config", to_toml(header.config)},
-      {"task", {{"vocabulary", header.facts.vocabulary}, {"classes", header.facts.classes}}},
-      {"state",
-       {{"step", s.step},
-        {"tokens", s.tokens},
-        {"best_score", number(s.best_score)},
-        {"best_step", s.best_step},
-        {"loss_sum", number(s.loss_sum)},
-        {"loss_count", s.loss_count}}}};
+  const Json json{{"format", kFormat},
+                  {"version", kVersion},
+                  {"config", to_toml(header.config)},
+                  {"task", facts_json(header.facts)},
+                  {"state",
+                   {{"step", s.step},
+                    {"tokens", s.tokens},
+                    {"best_score", number(s.best_score)},
+                    {"best_step", s.best_step},
+                    {"loss_sum", number(s.loss_sum)},
+                    {"loss_count", s.loss_count}}}};
   return json.dump(2) + "\n";
 }
 
@@ -78,7 +107,7 @@ CheckpointHeader read_header(const std::filesystem::path& checkpoint) {
   } catch (const Json::exception& error) {
     throw std::runtime_error(
         fmt::format("{}: not a checkpoint of this program: {}", file.string(), error.what()));
-  } catch (const std::invalid_argument& error) {
+  } catch (const std::logic_error& error) {
     throw std::runtime_error(error.what());
   }
 }

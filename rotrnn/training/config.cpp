@@ -260,6 +260,38 @@ void apply_setting(Config& config, const std::string& setting) {
   config.origin[name] = where;
 }
 
+namespace {
+
+// What is told must fit what the network gives.
+void check_target(const Config& config) {
+  const TaskTarget target = config.task.target;
+  const ModelOptions& m = config.model;
+  const bool per_token = target == TaskTarget::token_label || target == TaskTarget::forecast;
+  if (per_token && m.pooling != Pooling::none) {
+    fail(where_set(config, "model.pooling"),
+         fmt::format("task.target = \"{}\" wants an output for every step; set model.pooling = "
+                     "\"none\"",
+                     target_name(target)));
+  }
+  if (!per_token && m.pooling == Pooling::none) {
+    fail(where_set(config, "model.pooling"),
+         "model.pooling = \"none\" gives an output for every token, but this task has one label "
+         "for a sequence; use mean or last");
+  }
+  if (target == TaskTarget::forecast && m.bidirectional) {
+    fail(where_set(config, "model.bidirectional"),
+         "a forecast must not see what comes; set model.bidirectional = false");
+  }
+  if (config.task.validation_share + config.task.test_share >= 1) {
+    fail(where_set(config, "task.test_share"),
+         fmt::format("task.validation_share and task.test_share are {} and {}; nothing is left to "
+                     "train on",
+                     config.task.validation_share, config.task.test_share));
+  }
+}
+
+}  // namespace
+
 void check(const Config& config) {
   const ModelOptions& m = config.model;
   const TrainingOptions& t = config.training;
@@ -274,16 +306,11 @@ void check(const Config& config) {
                      t.batch));
   }
   try {
-    describe_task(config.task);
-    if (config.task.name == "listops" && config.task.path.empty()) validate(config.task.listops);
+    check_task(config.task);
   } catch (const std::invalid_argument& error) {
     fail(where_set(config, "task.name"), error.what());
   }
-  if (m.pooling == Pooling::none) {
-    fail(where_set(config, "model.pooling"),
-         "model.pooling = \"none\" gives an output for every token, but this task has one label "
-         "for a sequence; use mean or last");
-  }
+  check_target(config);
 }
 
 std::string to_toml(const Config& config) {

@@ -42,8 +42,8 @@ double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
 
 double measure_rate(const Config& config, const TaskFacts& facts) {
   use_threads(config.training.threads);
-  const int64_t length = std::clamp<int64_t>(facts.typical_length, 1, 4096);
-  const int64_t batch = std::max<int64_t>(1, 4096 / length);
+  const int64_t length = std::clamp<int64_t>(facts.typical_length / facts.shape.towers, 1, 4096);
+  const int64_t batch = std::max<int64_t>(1, 4096 / length) * facts.shape.towers;
   SequenceModel model(config.model, facts.shape, 0);
   model->engine = config.training.engine();
   AdamW optimiser(*model);

@@ -28,6 +28,74 @@ NamedTensors moments_of(const AdamW& optimiser) {
 
 }  // namespace
 
+namespace {
+
+// Sums over the batches of an evaluation.
+class Scorer {
+ public:
+  Scorer(const DataShape& shape, const Preprocessing& preprocessing)
+      : shape_(shape), preprocessing_(preprocessing) {
+    scores_.classes = shape.target == TargetKind::classes;
+    if (scores_.classes) {
+      scores_.confusion.resize(static_cast<size_t>(shape.outputs * shape.outputs));
+    }
+  }
+
+  void add(const Batch& batch, const torch::Tensor& y) {
+    const int64_t told = batch.told();
+    scores_.loss +=
+        loss_of(shape_.target, y, batch.targets).item<double>() * static_cast<double>(told);
+    told_ += told;
+    scores_.classes ? add_classes(batch.targets, y.argmax(-1)) : add_values(batch, y);
+  }
+
+  Scores finish(int64_t examples) {
+    scores_.examples = examples;
+    const auto count = static_cast<double>(std::max<int64_t>(told_, 1));
+    scores_.loss /= count;
+    scores_.accuracy /= count;
+    for (double* sum : {&scores_.mae, &scores_.mse, &scores_.naive_mae, &scores_.naive_mse}) {
+      *sum /= count * static_cast<double>(shape_.outputs);
+    }
+    return scores_;
+  }
+
+ private:
+  void add_classes(const torch::Tensor& targets, const torch::Tensor& said) {
+    const auto truth = targets.contiguous(), answer = said.contiguous();
+    for (int64_t i = 0; i < truth.numel(); ++i) {
+      const int64_t t = truth.data_ptr<int64_t>()[i], a = answer.data_ptr<int64_t>()[i];
+      ++scores_.confusion[static_cast<size_t>(t * shape_.outputs + a)];
+      scores_.accuracy += t == a;
+    }
+  }
+
+  void add_values(const Batch& batch, const torch::Tensor& y) {
+    torch::Tensor unit = torch::ones({shape_.outputs}, torch::kFloat64);
+    torch::Tensor naive = torch::zeros_like(batch.targets);  // the mean of the training targets
+    if (preprocessing_.horizon > 0) {
+      naive = batch.input.values.index_select(1, torch::tensor(preprocessing_.target_channels))
+                  .repeat({1, preprocessing_.horizon});
+    } else {
+      unit = torch::tensor(preprocessing_.target_deviation, torch::kFloat64);
+    }
+    const auto sum = [&](const torch::Tensor& said, double& mae, double& mse) {
+      const torch::Tensor error = (said - batch.targets).to(torch::kFloat64) * unit;
+      mae += error.abs().sum().item<double>();
+      mse += error.square().sum().item<double>();
+    };
+    sum(y, scores_.mae, scores_.mse);
+    sum(naive, scores_.naive_mae, scores_.naive_mse);
+  }
+
+  DataShape shape_;
+  const Preprocessing& preprocessing_;
+  Scores scores_;
+  int64_t told_ = 0;
+};
+
+}  // namespace
+
 Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
   torch::NoGradGuard no_grad;
   const bool was_training = model.is_training();
@@ -37,8 +105,7 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return examples.length(a) < examples.length(b); });
-  Scores scores;
-  scores.examples = examples.size();
+  Scorer scorer(model.shape(), examples.preprocessing());
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     for (int64_t tokens = 0; end < order.size(); ++end) {
@@ -46,17 +113,11 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
       if (end > begin && tokens > kEvaluationTokens) break;
     }
     const Batch batch = make_batch(examples, model.shape(), {&order[begin], end - begin});
-    const torch::Tensor y = model.forward(batch.input).y;
-    scores.loss += loss_of(model.shape().target, y, batch.targets).item<double>() *
-                   static_cast<double>(end - begin);
-    scores.accuracy += y.argmax(-1).eq(batch.targets).sum().item<double>();
+    scorer.add(batch, model.forward(batch.input).y);
     begin = end;
   }
-  const double count = static_cast<double>(std::max<int64_t>(scores.examples, 1));
-  scores.loss /= count;
-  scores.accuracy /= count;
   model.train(was_training);
-  return scores;
+  return scorer.finish(examples.size());
 }
 
 void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
@@ -115,21 +176,46 @@ int use_threads(int64_t threads) {
   return count;
 }
 
-Evaluation evaluate_run(const std::filesystem::path& run, Which which, const std::string& split,
-                        const std::string& data_path, const EngineOptions& engine) {
-  const auto folder = find_checkpoint(run, which);
+namespace {
+
+// Fewer steps a second, each longer: only layers with a time step can do that.
+void keep_every(int64_t k, CheckpointHeader& header) {
+  if (k == 1) return;
+  ModelOptions& m = header.config.model;
+  if (m.layer != "s5") {
+    throw std::invalid_argument(
+        fmt::format("--keep-every: {} has no time step to make longer; S5 has", m.layer));
+  }
+  if (header.facts.preprocessing.tokens()) {
+    throw std::invalid_argument("--keep-every: is for series of numbers, not for text");
+  }
+  m.s5.step_rescale *= static_cast<double>(k);
+  header.facts.preprocessing.keep_every *= k;
+}
+
+}  // namespace
+
+Evaluation evaluate_run(const EvaluationRequest& request) {
+  const auto folder = find_checkpoint(request.run, request.which);
   CheckpointHeader header = read_header(folder);
-  const int used = use_threads(engine.threads);
-  SequenceModel model = load_model(folder, header, engine);
-  if (!data_path.empty()) header.config.task.path = data_path;
-  const TaskData data = load_task(header.config.task, used);
-  const Examples& examples = split == "train"        ? data.train
-                             : split == "validation" ? data.validation
-                                                     : data.test;
+  keep_every(request.keep_every, header);
+  const int used = use_threads(request.engine.threads);
+  SequenceModel model = load_model(folder, header, request.engine);
+  TaskOptions& task = header.config.task;
+  if (!request.data_path.empty()) {
+    task.path = request.data_path;
+    task.train_path = task.validation_path = task.test_path = "";
+  }
+  const TaskData data = load_task(task, used, &header.facts);
+  const Examples& examples = request.split == "train"        ? data.train
+                             : request.split == "validation" ? data.validation
+                                                             : data.test;
   Evaluation out;
   out.scores = evaluate(*model, examples);
-  out.majority = majority(examples, header.facts.shape.outputs);
+  if (out.scores.classes) out.majority = majority(examples, header.facts.shape.outputs);
   out.step = header.state.step;
+  out.classes = header.facts.classes;
+  out.messages = data.messages;
   return out;
 }
 

@@ -6,10 +6,15 @@
 
 namespace rotrnn {
 
+/// How much a class counts in the loss: as often as it occurs, or all the same.
+enum class ClassWeights { none, balanced };
+
 /// The settings of [training] in a config.
 struct TrainingOptions {
   int64_t steps = 1000;
-  int64_t batch = 32;      // sequences of one optimiser step
+  int64_t batch = 32;        // sequences of one optimiser step
+  int64_t batch_tokens = 0;  // 0: batches by count; else filled up to this many tokens
+  ClassWeights class_weights = ClassWeights::none;
   int64_t accumulate = 1;  // parts that a batch is computed in, one after the other
   double global_lr = 1e-3;
   double recurrent_lr = 1e-3;

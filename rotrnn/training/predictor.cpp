@@ -1,11 +1,40 @@
 #include "rotrnn/training/predictor.h"
 
-#include <numeric>
-
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/network.h"
 
 namespace rotrnn {
+
+namespace {
+
+// From the rows of one example: one, or one a step.
+Prediction read_prediction(const TaskFacts& facts, const torch::Tensor& rows) {
+  Prediction p;
+  const Preprocessing& pre = facts.preprocessing;
+  const torch::Tensor last = rows[-1].contiguous();
+  const auto* at = last.data_ptr<double>();
+  const bool classes = facts.shape.target == TargetKind::classes;
+  if (classes && facts.shape.per_token) {
+    const torch::Tensor said = rows.argmax(-1).contiguous();
+    p.labels.assign(said.data_ptr<int64_t>(), said.data_ptr<int64_t>() + said.numel());
+  } else if (classes) {
+    p.label = last.argmax().item<int64_t>();
+    p.probabilities.assign(at, at + last.numel());
+  } else if (facts.shape.per_token) {  // what follows the last step
+    const int64_t told = std::ssize(pre.target_channels);
+    for (int64_t k = 0; k < last.numel(); ++k) {
+      const int64_t c = pre.target_channels[k % told];
+      p.values.push_back(at[k] * pre.deviation[c] + pre.mean[c]);
+    }
+  } else {
+    for (int64_t k = 0; k < last.numel(); ++k) {
+      p.values.push_back(at[k] * pre.target_deviation[k] + pre.target_mean[k]);
+    }
+  }
+  return p;
+}
+
+}  // namespace
 
 struct Predictor::Impl {
   CheckpointHeader header;
@@ -26,32 +55,21 @@ const CheckpointHeader& Predictor::header() const {
   return impl_->header;
 }
 
-std::vector<Prediction> Predictor::predict(const std::vector<std::string>& texts) {
-  Examples examples;
-  for (const std::string& text : texts) {
-    const auto tokens = encode_text(impl_->header.config.task, text);
-    examples.tokens.insert(examples.tokens.end(), tokens.begin(), tokens.end());
-    examples.offsets.push_back(static_cast<int64_t>(examples.tokens.size()));
-    examples.labels.push_back(0);
-  }
-  std::vector<int64_t> numbers(texts.size());
-  std::iota(numbers.begin(), numbers.end(), 0);
-  return predict(examples, numbers);
-}
-
 std::vector<Prediction> Predictor::predict(const Examples& examples,
                                            std::span<const int64_t> numbers) {
   if (numbers.empty()) return {};
   torch::NoGradGuard no_grad;
-  const Batch batch = make_batch(examples, impl_->header.facts.shape, numbers);
-  const torch::Tensor y = impl_->model->forward(batch.input).y.softmax(-1).to(torch::kFloat64);
+  const DataShape& shape = impl_->header.facts.shape;
+  const Batch batch = make_batch(examples, shape, numbers, false);
+  torch::Tensor y = impl_->model->forward(batch.input).y;
+  if (shape.target == TargetKind::classes) y = y.softmax(-1);
+  y = y.to(torch::kFloat64).contiguous();
   std::vector<Prediction> out;
-  for (int64_t i = 0; i < y.size(0); ++i) {
-    const torch::Tensor row = y[i].contiguous();
-    Prediction p;
-    p.label = row.argmax().item<int64_t>();
-    p.probabilities.assign(row.data_ptr<double>(), row.data_ptr<double>() + row.numel());
-    out.push_back(std::move(p));
+  int64_t row = 0;
+  for (const int64_t i : numbers) {
+    const int64_t rows = shape.per_token ? examples.length(i) : 1;
+    out.push_back(read_prediction(impl_->header.facts, y.narrow(0, row, rows)));
+    row += rows;
   }
   return out;
 }

@@ -12,8 +12,10 @@ namespace rotrnn {
 
 /// What a network says about one input.
 struct Prediction {
-  int64_t label = 0;
+  int64_t label = 0;                  // of the sequence
   std::vector<double> probabilities;  // one a class
+  std::vector<double> values;         // instead, in the data's units: told, or the next steps'
+  std::vector<int64_t> labels;        // instead, one for every step
 };
 
 /// A trained network ready for use, from a run folder alone.
@@ -21,10 +23,6 @@ class Predictor {
  public:
   Predictor(const std::filesystem::path& run, Which which, const EngineOptions& engine);
   ~Predictor();
-
-  /// Predicts for inputs given as text, all in one batch; std::invalid_argument for text that the
-  /// task cannot read.
-  std::vector<Prediction> predict(const std::vector<std::string>& texts);
 
   /// Predicts for the examples of these numbers, all in one batch.
   std::vector<Prediction> predict(const Examples& examples, std::span<const int64_t> numbers);

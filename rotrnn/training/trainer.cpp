@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
+#include "rotrnn/training/loader.h"
 #include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
@@ -32,6 +34,19 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
+// Which example is in which split, for whoever wants to know.
+std::string splits_text(const TaskData& data) {
+  std::string out = "split\texample\n";
+  const std::pair<const char*, const Examples*> splits[] = {
+      {"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}};
+  for (const auto& [name, examples] : splits) {
+    for (int64_t i = 0; i < examples->size(); ++i) {
+      out += fmt::format("{}\t{}\n", name, examples->record(i).name);
+    }
+  }
+  return out;
+}
+
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const TrainObserver& observer)
@@ -43,9 +58,10 @@ class Trainer {
         data_(load_task(request.config.task, threads_)),
         model_(request.config.model, data_.facts.shape, static_cast<uint64_t>(options_.seed)),
         optimiser_(*model_),
-        sampler_(data_.train.size(), options_.batch, static_cast<uint64_t>(options_.seed)) {
+        steps_per_epoch_(make_sampler().steps_per_epoch()) {
     model_->engine = options_.engine();
     model_->train();
+    if (options_.class_weights == ClassWeights::balanced) class_weights_ = balanced_weights();
   }
 
   TrainOutcome run() {
@@ -54,6 +70,7 @@ class Trainer {
     metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
                                             request_.resume ? state_.step : -1);
     if (!request_.resume && options_.norms_every > 0) write_norms();
+    start_loader(options_.steps);
     const PeakMemory memory;
     TrainOutcome out = steps();
     out.peak_memory_mb = memory.increase_mb();
@@ -63,6 +80,7 @@ class Trainer {
   RunTiming time(double seconds) {
     RunTiming timing;
     timing.setup = now() - started_;
+    start_loader(std::numeric_limits<int64_t>::max());
     constexpr int kWarmUp = 2, kLeast = 5;  // the first steps touch fresh memory
     double begin = 0;
     for (int64_t i = 0; i < kWarmUp + kLeast || now() - begin < seconds; ++i) {
@@ -94,12 +112,51 @@ class Trainer {
     return finish();
   }
 
+  Sampler make_sampler() const {
+    const auto seed = static_cast<uint64_t>(options_.seed);
+    if (options_.batch_tokens == 0) return {data_.train.size(), options_.batch, seed};
+    std::vector<int64_t> lengths;
+    for (int64_t i = 0; i < data_.train.size(); ++i) lengths.push_back(data_.train.length(i));
+    return {std::move(lengths), options_.batch_tokens, seed};
+  }
+
+  void start_loader(int64_t end) {
+    loader_ = std::make_unique<BatchLoader>(data_.train, data_.facts.shape, make_sampler(),
+                                            state_.step, end, options_.accumulate);
+  }
+
+  // Every class counts the same, however many examples it has; on average a target weighs 1.
+  torch::Tensor balanced_weights() const {
+    const DataShape& shape = data_.facts.shape;
+    if (shape.target != TargetKind::classes) {
+      throw std::invalid_argument(
+          "training.class_weights: \"balanced\" is for classes, and this task tells values");
+    }
+    std::vector<double> count(static_cast<size_t>(shape.outputs));
+    std::vector<int64_t> labels;
+    double total = 0;
+    for (int64_t i = 0; i < data_.train.size(); ++i) {
+      labels.assign(1, data_.train.label(i));
+      if (shape.per_token) {
+        labels.resize(static_cast<size_t>(data_.train.length(i)));
+        data_.train.write_token_labels(i, labels.data());
+      }
+      for (const int64_t label : labels) ++count[static_cast<size_t>(label)];
+      total += static_cast<double>(labels.size());
+    }
+    const auto present = static_cast<double>(
+        std::count_if(count.begin(), count.end(), [](double c) { return c > 0; }));
+    for (double& c : count) c = c > 0 ? total / (present * c) : 0;
+    return torch::tensor(count, torch::kFloat32);
+  }
+
   void say(const std::string& text) const {
     if (observer_.message) observer_.message(text);
   }
 
   void announce() const {
     const ModelOptions& m = request_.config.model;
+    for (const std::string& text : data_.messages) say(text);
     say(fmt::format(
         "{}: {} train, {} validation, {} test sequences, {:.0f} tokens on average",
         request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
@@ -131,20 +188,23 @@ class Trainer {
       say(fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head"));
     }
     write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
+    if (!request_.config.task.path.empty() || !request_.config.task.train_path.empty()) {
+      write_file_atomically(request_.out / "splits.tsv", splits_text(data_));
+    }
   }
 
   // Forward and backward over one batch, in as many parts as asked for.
-  double gradients(const std::vector<int64_t>& numbers, int64_t* tokens) {
+  double gradients(int64_t* tokens) {
     optimiser_.zero_grad();
-    const int64_t part = options_.batch / options_.accumulate;
-    double loss = 0;
-    for (int64_t begin = 0; begin < options_.batch; begin += part) {
-      const Batch batch =
-          make_batch(data_.train, data_.facts.shape, {&numbers[begin], static_cast<size_t>(part)});
+    const std::vector<Batch> parts = loader_->next();
+    double loss = 0, told = 0;
+    for (const Batch& batch : parts) told += static_cast<double>(batch.told());
+    for (const Batch& batch : parts) {
       const Pass pass{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
       const torch::Tensor y = model_->forward(batch.input, pass).y;
       const torch::Tensor part_loss =
-          loss_of(data_.facts.shape.target, y, batch.targets) / options_.accumulate;
+          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) *
+          (static_cast<double>(batch.told()) / told);
       part_loss.backward();
       loss += part_loss.item<double>();
       *tokens += batch.input.layout->tokens();
@@ -155,7 +215,7 @@ class Trainer {
   void step() {
     const double begin = now();
     int64_t tokens = 0;
-    const double loss = gradients(sampler_.batch(state_.step), &tokens);
+    const double loss = gradients(&tokens);
     const double norm = optimiser_.gradient_norm();
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       throw std::runtime_error(fmt::format(
@@ -164,7 +224,7 @@ class Trainer {
           loss, norm, state_.step + 1, request_.out.string()));
     }
     if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
-    const double factor = learning_rate_factor(options_, sampler_.steps_per_epoch(), state_.step);
+    const double factor = learning_rate_factor(options_, steps_per_epoch_, state_.step);
     const double lr = factor * options_.global_lr, recurrent = factor * options_.recurrent_lr;
     optimiser_.step(state_.step + 1, lr, recurrent, options_.weight_decay);
 
@@ -220,19 +280,24 @@ class Trainer {
   }
 
   void write_scores(const char* split, const Scores& scores) {
-    metrics_->write({{"step", state_.step},
-                     {"split", split},
-                     {"loss", scores.loss},
-                     {"accuracy", scores.accuracy},
-                     {"examples", scores.examples},
-                     {"seconds", now() - started_}});
+    Json line{{"step", state_.step}, {"split", split}, {"loss", scores.loss}};
+    if (scores.classes) {
+      line["accuracy"] = scores.accuracy;
+    } else {
+      line["mae"] = scores.mae;
+      line["mse"] = scores.mse;
+      line["naive_mae"] = scores.naive_mae;
+      line["naive_mse"] = scores.naive_mse;
+    }
+    line["examples"] = scores.examples;
+    line["seconds"] = now() - started_;
+    metrics_->write(line);
   }
 
   void evaluate_now() {
     const Scores scores = evaluate(*model_, data_.validation);
     write_scores("validation", scores);
-    const bool classes = data_.facts.shape.target == TargetKind::classes;
-    const double score = classes ? scores.accuracy : -scores.loss;
+    const double score = scores.score();
     const bool best = state_.best_step < 0 || score > state_.best_score;
     if (best) {
       state_.best_score = score;
@@ -264,7 +329,8 @@ class Trainer {
     load_checkpoint(find_checkpoint(request_.out, Which::best), *model_, nullptr);
     TrainOutcome out = outcome(true);
     out.test = evaluate(*model_, data_.test);
-    out.majority = majority(data_.test, data_.facts.shape.outputs);
+    if (out.test.classes) out.majority = majority(data_.test, data_.facts.shape.outputs);
+    out.classes = data_.facts.classes;
     write_scores("test", out.test);
     metrics_->sync();
     out.seconds = now() - started_;
@@ -279,12 +345,14 @@ class Trainer {
   TaskData data_;
   SequenceModel model_;
   AdamW optimiser_;
-  Sampler sampler_;
+  int64_t steps_per_epoch_;
+  torch::Tensor class_weights_;
   TrainState state_;
   std::unique_ptr<MetricsLog> metrics_;
   std::optional<FolderLock> lock_;
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
+  std::unique_ptr<BatchLoader> loader_;  // last: it reads the data
 };
 
 }  // namespace

@@ -47,7 +47,8 @@ struct TrainOutcome {
   int64_t best_step = -1;
   double best_score = 0;
   Scores test;
-  Majority majority;
+  Majority majority;                 // of classes
+  std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
   double seconds = 0;
   double peak_memory_mb = 0;  // above what data and weights took before the first step

@@ -59,9 +59,27 @@ float standardised(uint8_t x) {
   return static_cast<float>((x / 255.0 - 0.1307) / 0.3081);
 }
 
+std::vector<float> values_of(const Examples& e, int64_t i) {
+  std::vector<float> out(784);
+  e.write_values(i, out.data());
+  return out;
+}
+
+std::vector<std::vector<float>> all_values(const Examples& e) {
+  std::vector<std::vector<float>> out;
+  for (int64_t i = 0; i < e.size(); ++i) out.push_back(values_of(e, i));
+  return out;
+}
+
+std::vector<int64_t> labels_of(const Examples& e) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < e.size(); ++i) out.push_back(e.label(i));
+  return out;
+}
+
 // The number of an image, from its first pixel.
 int64_t number_of(const Examples& e, int64_t i) {
-  return std::lround((e.values[e.offsets[i]] * 0.3081 + 0.1307) * 255);
+  return std::lround((values_of(e, i)[0] * 0.3081 + 0.1307) * 255);
 }
 
 std::set<int64_t> numbers_of(const Examples& e) {
@@ -81,16 +99,17 @@ TEST(Mnist, PixelsAndLabelsAreThoseOfTheFiles) {
   EXPECT_EQ(data.train.size(), 36);
   EXPECT_EQ(data.validation.size(), 4) << "a tenth";
   EXPECT_EQ(data.test.size(), 9);
-  EXPECT_TRUE(data.train.tokens.empty());
   for (const Examples* split : {&data.train, &data.validation, &data.test}) {
-    ASSERT_EQ(static_cast<int64_t>(split->values.size()), split->size() * 784);
+    ASSERT_EQ(split->total_length(), split->size() * 784);
     const int64_t last = split == &data.test ? 8 : 39;
     for (int64_t i = 0; i < split->size(); ++i) {
       ASSERT_EQ(split->length(i), 784);
       const int64_t n = number_of(*split, i);
-      EXPECT_EQ(split->labels[i], n == last ? 3 : n * 3 % 10);
+      EXPECT_EQ(split->label(i), n == last ? 3 : n * 3 % 10);
+      const auto values = values_of(*split, i);
       for (int64_t p = 0; p < 784; ++p) {
-        ASSERT_EQ(split->values[split->offsets[i] + p], standardised(pixel(n, p)));
+        // A pixel is multiplied by 1/255 in double here and divided by 255 in the test.
+        ASSERT_FLOAT_EQ(values[p], standardised(pixel(n, p)));
       }
     }
   }
@@ -149,15 +168,15 @@ TEST(Mnist, PermutedIsOneOrderForAllImages) {
   const TaskData a = load_task(o, 1), again = load_task(o, 1);
   o.seed = 1;
   const TaskData other = load_task(o, 1);
-  EXPECT_EQ(a.test.values, again.test.values);
-  EXPECT_EQ(a.test.labels, plain.test.labels);
-  EXPECT_NE(a.test.values, other.test.values);
+  EXPECT_EQ(all_values(a.test), all_values(again.test));
+  EXPECT_EQ(labels_of(a.test), labels_of(plain.test));
+  EXPECT_NE(all_values(a.test), all_values(other.test));
   // Where each pixel went: a column of values over the test images names a pixel, as 31 i + 7 p
   // takes each value mod 256 for at most four p; so compare columns as sets and by their sums.
   auto columns = [](const Examples& e) {
     std::vector<std::vector<float>> out(784);
-    for (int64_t p = 0; p < 784; ++p) {
-      for (int64_t i = 0; i < e.size(); ++i) out[p].push_back(e.values[i * 784 + p]);
+    for (const auto& values : all_values(e)) {
+      for (size_t p = 0; p < 784; ++p) out[p].push_back(values[p]);
     }
     return out;
   };
@@ -176,12 +195,15 @@ TEST(Mnist, ImagesToPredictAreThoseOfTheTestSplit) {
   for (const bool permuted : {false, true}) {
     TaskOptions o = options_of(folder);
     o.permuted = permuted;
-    EXPECT_TRUE(reads_files(o));
-    EXPECT_EQ(sample_input(o), (folder / "t10k-images-idx3-ubyte.gz").string());
-    const Examples inputs = read_inputs(o, sample_input(o));
+    EXPECT_TRUE(sample_input(o).file);
+    EXPECT_EQ(sample_input(o).text, (folder / "t10k-images-idx3-ubyte.gz").string());
+    const TaskData data = load_task(o, 1);
+    const InputReader reader(o, data.facts);
+    const Examples inputs = reader.file(sample_input(o).text, 1);
     EXPECT_EQ(inputs.size(), 9);
-    EXPECT_EQ(inputs.values, load_task(o, 1).test.values);
-    EXPECT_THROW(encode_text(o, "7"), std::invalid_argument);
+    EXPECT_EQ(all_values(inputs), all_values(data.test));
+    EXPECT_FALSE(reader.takes_lines());
+    EXPECT_THROW(reader.lines({"7"}), std::invalid_argument);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/network.h"
+#include "tests/support/examples.h"
 
 namespace {
 
@@ -65,12 +66,7 @@ namespace {
 int64_t steady_allocations(const ModelOptions& options, Kernels kernels, MemoryMode memory) {
   constexpr int64_t kBatch = 4, kLength = 1024;  // a tensor of all tokens has 2 MB
   const DataShape shape{InputKind::tokens, 18, TargetKind::classes, 10};
-  Examples examples;
-  for (int64_t i = 0; i < kBatch; ++i) {
-    for (int64_t t = 0; t < kLength; ++t) examples.tokens.push_back(static_cast<int32_t>(t % 18));
-    examples.offsets.push_back((i + 1) * kLength);
-    examples.labels.push_back(i);
-  }
+  const Examples examples = test::token_examples(kBatch, kLength, 18);
   std::vector<int64_t> numbers(kBatch);
   std::iota(numbers.begin(), numbers.end(), 0);
   SequenceModel model(options, shape, 1);

@@ -186,9 +186,10 @@ TEST(Train, EveryLayerResumesAsUnbroken) {
       EXPECT_EQ(read_file(folder / "whole" / file), read_file(folder / "parts" / file)) << file;
     }
     // The settings of the layer are read back from the checkpoint.
-    EXPECT_EQ(evaluate_run(folder / "whole", Which::best, "test", "", config.training.engine())
-                  .scores.loss,
-              whole.test.loss);
+    EvaluationRequest request;
+    request.run = folder / "whole";
+    request.engine = config.training.engine();
+    EXPECT_EQ(evaluate_run(request).scores.loss, whole.test.loss);
   }
 }
 
@@ -254,14 +255,15 @@ TEST(Checkpoint, DamageIsAClearError) {
   train({config, folder / "a", false, {}}, {});
   const auto weights = folder / "a/best/weights.safetensors";
   const std::string bytes = read_file(weights);
+  EvaluationRequest request;
+  request.run = folder / "a";
   auto evaluate_error = [&] {
-    return message_of<std::runtime_error>(
-        [&] { evaluate_run(folder / "a", Which::best, "test", "", {}); });
+    return message_of<std::runtime_error>([&] { evaluate_run(request); });
   };
   write_file_atomically(weights, bytes.substr(0, bytes.size() / 2));
   EXPECT_NE(evaluate_error().find("weights.safetensors"), std::string::npos);
   write_file_atomically(weights, bytes);
-  EXPECT_NO_THROW(evaluate_run(folder / "a", Which::best, "test", "", {}));
+  EXPECT_NO_THROW(evaluate_run(request));
   const auto state = folder / "a/best/state.json";
   const std::string text = read_file(state);
   write_file_atomically(state, text.substr(0, 20));

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "rotrnn/cli/command.h"
+
+namespace rotrnn::cli {
+
+/// Adds `bench loader`.
+void add_bench_loader(CLI::App& bench, Action& action);
+
+}  // namespace rotrnn::cli

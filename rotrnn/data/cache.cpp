@@ -1,0 +1,222 @@
+#include "rotrnn/data/cache.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/sha.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace rotrnn {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+// 8 bytes of magic, the length of the header and of the data, the header (JSON), the data. Another
+// version of the format, or of any reader, has another magic.
+constexpr char kMagic[9] = "rotrec01";
+constexpr int64_t kPrefix = 24;
+constexpr int64_t kSmall = int64_t{4} << 20;  // reading fewer bytes anew takes no time
+constexpr const char* kEnding = ".records";
+
+struct File {
+  fs::path path;
+  std::string name;
+  int64_t bytes = 0;
+};
+
+// Files below a path, sorted by name.
+std::vector<File> files_of(const fs::path& path) {
+  std::vector<File> files;
+  const auto add = [&](const fs::path& file, const std::string& name) {
+    files.push_back({file, name, static_cast<int64_t>(fs::file_size(file))});
+  };
+  if (fs::is_regular_file(path)) {
+    add(path, path.filename().string());
+  } else if (fs::is_directory(path)) {
+    for (const auto& entry :
+         fs::recursive_directory_iterator(path, fs::directory_options::follow_directory_symlink)) {
+      if (entry.is_regular_file())
+        add(entry.path(), entry.path().lexically_relative(path).string());
+    }
+  }
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.name < b.name; });
+  return files;
+}
+
+// Checksums of the contents, several at once.
+std::vector<std::string> checksums(const std::vector<File>& files, int threads) {
+  std::vector<std::string> sums(files.size());
+  std::atomic<size_t> next{0};
+  std::vector<std::exception_ptr> errors(static_cast<size_t>(threads));
+  kernels::parallel_for(threads, [&](int t) {
+    try {
+      for (size_t i = next++; i < files.size(); i = next++) sums[i] = sha256_of_file(files[i].path);
+    } catch (...) {
+      errors[static_cast<size_t>(t)] = std::current_exception();
+    }
+  });
+  for (const auto& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return sums;
+}
+
+// The settings that change what a reader gives.
+std::string settings_text(const TaskOptions& o) {
+  return Json{o.name,           target_name(o.target), o.label_pattern,   o.group_pattern,
+              o.text_column,    o.series_column,       o.channel_columns, o.label_column,
+              o.target_columns, o.id_column,           o.group_column,    o.words,
+              o.max_tokens}
+      .dump();
+}
+
+Json header_of(const Records& r) {
+  Json names = Json::array(), splits = Json::array(), groups = Json::array(),
+       values = Json::array(), token_classes = Json::array(), sizes = Json::array();
+  for (const Record& e : r.examples) {
+    names.push_back(e.name);
+    splits.push_back(static_cast<int>(e.split));
+    groups.push_back(e.group);
+    values.push_back(e.values);
+    token_classes.push_back(e.token_classes);
+  }
+  for (int64_t i = 0; i < r.sequences.size(); ++i) sizes.push_back(r.sequences.at(i).size());
+  return {{"element", static_cast<int>(r.form.element)},
+          {"channels", r.form.channels},
+          {"scale", r.form.scale},
+          {"towers", r.form.towers},
+          {"classes", r.classes},
+          {"labels", r.labels},
+          {"names", names},
+          {"splits", splits},
+          {"groups", groups},
+          {"values", values},
+          {"token_classes", token_classes},
+          {"sizes", sizes},
+          {"skipped", r.skipped},
+          {"warnings", r.warnings}};
+}
+
+Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t bytes) {
+  Records r;
+  r.form = {static_cast<Element>(h.at("element").get<int>()), h.at("channels").get<int64_t>(),
+            h.at("scale").get<double>(), h.at("towers").get<int64_t>()};
+  h.at("classes").get_to(r.classes);
+  h.at("labels").get_to(r.labels);
+  h.at("skipped").get_to(r.skipped);
+  h.at("warnings").get_to(r.warnings);
+  const size_t count = r.labels.size();
+  r.examples.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    Record& e = r.examples[i];
+    h.at("names").at(i).get_to(e.name);
+    h.at("groups").at(i).get_to(e.group);
+    h.at("values").at(i).get_to(e.values);
+    h.at("token_classes").at(i).get_to(e.token_classes);
+    e.split = static_cast<Split>(h.at("splits").at(i).get<int>());
+    if (r.labels[i] >= 0) e.label = r.classes.at(static_cast<size_t>(r.labels[i]));
+  }
+  std::vector<Sequences::Extent> extents;
+  int64_t at = 0;
+  for (const Json& size : h.at("sizes")) {
+    extents.push_back({at, size.get<int64_t>()});
+    at += extents.back().size;
+  }
+  if (at != bytes || std::ssize(extents) != static_cast<int64_t>(count) * r.form.towers) {
+    throw std::runtime_error("sizes do not fit together");
+  }
+  r.sequences = Sequences(std::move(data), std::move(extents));
+  return r;
+}
+
+}  // namespace
+
+std::string cache_key(const TaskOptions& options, int threads) {
+  if (options.cache == "none") return "";
+  std::string text = std::string(kMagic) + settings_text(options);
+  int64_t bytes = 0;
+  for (const std::string* path :
+       {&options.path, &options.train_path, &options.validation_path, &options.test_path}) {
+    text += "|";
+    if (path->empty()) continue;
+    const auto files = files_of(*path);
+    for (const File& file : files) bytes += file.bytes;
+    if (bytes < kSmall) continue;
+    const auto sums = checksums(files, threads);
+    for (size_t i = 0; i < files.size(); ++i)
+      text += fmt::format("{} {}\n", sums[i], files[i].name);
+  }
+  return bytes < kSmall ? "" : fmt::format("{}-{}", options.name, sha256_hex(text).substr(0, 32));
+}
+
+std::optional<Records> load_cached(const fs::path& folder, const std::string& key) {
+  const int file = open((folder / (key + kEnding)).c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  struct stat status {};
+  const bool known = fstat(file, &status) == 0 && status.st_size >= kPrefix;
+  const auto size = static_cast<size_t>(known ? status.st_size : 0);
+  void* at = known ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+  close(file);
+  if (at == MAP_FAILED) return std::nullopt;
+  const std::shared_ptr<const std::byte> all(
+      static_cast<const std::byte*>(at),
+      [size](const std::byte* p) { munmap(const_cast<std::byte*>(p), size); });
+  uint64_t header = 0, data = 0;
+  std::memcpy(&header, all.get() + 8, 8);
+  std::memcpy(&data, all.get() + 16, 8);
+  if (std::memcmp(all.get(), kMagic, 8) != 0 || header > size || data > size ||
+      kPrefix + header + data != size) {
+    return std::nullopt;
+  }
+  const char* text = reinterpret_cast<const char*>(all.get()) + kPrefix;
+  try {
+    return parse(Json::parse(text, text + header), {all, all.get() + kPrefix + header},
+                 static_cast<int64_t>(data));
+  } catch (const std::exception&) {
+    return std::nullopt;  // it is made again
+  }
+}
+
+void save_cached(const fs::path& folder, const std::string& key, const Records& records) {
+  fs::create_directories(folder);
+  std::string header = header_of(records).dump(-1, ' ', false, Json::error_handler_t::replace);
+  header.resize((header.size() + 63 + kPrefix) / 64 * 64 - kPrefix, ' ');  // data are aligned
+  uint64_t sizes[2] = {header.size(), 0};
+  for (int64_t i = 0; i < records.sequences.size(); ++i) sizes[1] += records.sequences.at(i).size();
+  AtomicFile file(folder / (key + kEnding));
+  file.write(kMagic, 8);
+  file.write(sizes, sizeof sizes);
+  file.write(header.data(), header.size());
+  for (int64_t i = 0; i < records.sequences.size(); ++i) {
+    const auto bytes = records.sequences.at(i);
+    file.write(bytes.data(), bytes.size());
+  }
+  file.commit();
+}
+
+CacheSize cache_size(const fs::path& folder, bool clear) {
+  CacheSize size;
+  if (!fs::is_directory(folder)) return size;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.path().extension() != kEnding) continue;
+    ++size.sets;
+    size.bytes += static_cast<int64_t>(entry.file_size());
+    if (clear) fs::remove(entry.path());
+  }
+  return size;
+}
+
+}  // namespace rotrnn

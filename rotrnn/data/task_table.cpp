@@ -1,0 +1,57 @@
+#include "rotrnn/data/task_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "rotrnn/data/listops_task.h"
+#include "rotrnn/data/mnist.h"
+#include "rotrnn/data/paper_facts.h"
+#include "rotrnn/data/prepare.h"
+#include "rotrnn/io/nearest.h"
+
+namespace rotrnn {
+namespace {
+
+using Order = RecordWriter::Order;
+
+constexpr Task kTasks[] = {
+    {"listops", "nested lists of digits; made on the spot, or the public files", false,
+     read_listops, make_listops, Order::as_added, prepare_listops, listops_facts, read_listops_line,
+     true, listops_sample},
+    {"mnist", "sequential MNIST, 784 pixels; permuted with task.permuted", false, read_mnist,
+     nullptr, Order::as_added, prepare_mnist, mnist_facts, nullptr, false, mnist_sample},
+    {"text", "reviews of films, good or bad (IMDB), by characters", false, nullptr, nullptr,
+     Order::by_name, prepare_text, text_facts, nullptr, false, nullptr},
+    {"speech_commands", "spoken words, 16,000 samples a second", false, nullptr, nullptr,
+     Order::by_name, prepare_values, speech_commands_facts, nullptr, false, nullptr},
+};
+
+}  // namespace
+
+std::span<const Task> all_tasks() {
+  return kTasks;
+}
+
+const Task& find_task(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Task& task : kTasks) {
+    if (name == task.name) return task;
+    names.emplace_back(task.name);
+  }
+  const std::string near = nearest(name, names);
+  throw std::invalid_argument(fmt::format(
+      "task.name: unknown task \"{}\"; {}", name,
+      near.empty()
+          ? fmt::format("there are {}", fmt::join(names, ", "))
+          : fmt::format("did you mean \"{}\"? There are {}", near, fmt::join(names, ", "))));
+}
+
+std::vector<TaskSummary> task_summaries() {
+  std::vector<TaskSummary> out;
+  for (const Task& task : kTasks) out.push_back({task.name, task.summary, task.own});
+  return out;
+}
+
+}  // namespace rotrnn
