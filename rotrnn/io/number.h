@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace rotrnn {
+
+/// Text without blanks around it.
+std::string_view trimmed(std::string_view text);
+
+/// The finite number that the whole text is, blanks around it aside; nothing otherwise. Numbers
+/// have a decimal point whatever the locale.
+std::optional<double> to_number(std::string_view text);
+
+/// The same, finite in single precision too.
+std::optional<float> to_float(std::string_view text);
+
+/// Says why a text is not a number that is read, and what to do: `"n/a" is not a number; ...`.
+std::string not_a_number_message(std::string_view text);
+
+}  // namespace rotrnn
