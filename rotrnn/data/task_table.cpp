@@ -11,6 +11,7 @@
 #include "rotrnn/data/mnist.h"
 #include "rotrnn/data/npy_records.h"
 #include "rotrnn/data/paper_facts.h"
+#include "rotrnn/data/pathfinder.h"
 #include "rotrnn/data/prepare.h"
 #include "rotrnn/data/series_records.h"
 #include "rotrnn/data/ts_records.h"
@@ -27,6 +28,11 @@ constexpr Task kTasks[] = {
      true, listops_sample},
     {"mnist", "sequential MNIST, 784 pixels; permuted with task.permuted", false, read_mnist,
      nullptr, Order::as_added, prepare_mnist, mnist_facts, nullptr, false, mnist_sample},
+    {"pathfinder", "are two marks on one dashed curve? 1,024 pixels; made on the spot, or files",
+     false, read_pathfinder, make_pathfinder, Order::by_name, prepare_pathfinder, pathfinder_facts,
+     nullptr, false, nullptr},
+    {"pathx", "the same with 16,384 pixels", false, read_pathx, make_pathx, Order::by_name,
+     prepare_pathfinder, pathx_facts, nullptr, false, nullptr},
     {"text", "reviews of films, good or bad (IMDB), by characters", false, nullptr, nullptr,
      Order::by_name, prepare_text, text_facts, nullptr, false, nullptr},
     {"speech_commands", "spoken words, 16,000 samples a second", false, nullptr, nullptr,

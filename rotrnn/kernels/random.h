@@ -8,7 +8,15 @@
 namespace rotrnn {
 
 /// What a stream of random numbers is for. Two sites never share numbers.
-enum class RandomSite : uint64_t { initialise = 1, shuffle, dropout, split, listops, permutation };
+enum class RandomSite : uint64_t {
+  initialise = 1,
+  shuffle,
+  dropout,
+  split,
+  listops,
+  permutation,
+  pathfinder
+};
 
 /// Philox4x32-10 (Salmon et al. 2011): a counter-based generator. The numbers are a pure function
 /// of (seed, site, stream), so nothing has to be saved for a run to continue where it stopped, and
