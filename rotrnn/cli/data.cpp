@@ -9,6 +9,7 @@
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/data_download.h"
 #include "rotrnn/cli/inspect_mnist.h"
+#include "rotrnn/cli/make_pathfinder.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/listops_tsv.h"
 #include "rotrnn/kernels/threads.h"
@@ -188,6 +189,7 @@ void add_make(CLI::App& data, Action& action) {
   listops->add_flag("--overwrite", o->overwrite, "replace files that are there");
   listops->add_flag("--json", o->json, "one line of JSON");
   listops->callback([o, &action] { action = [o] { return make_listops(*o); }; });
+  add_make_pathfinder(*make, action);
 }
 
 }  // namespace
