@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/data_cache.h"
 #include "rotrnn/cli/data_download.h"
 #include "rotrnn/cli/inspect_mnist.h"
 #include "rotrnn/cli/make_pathfinder.h"
@@ -199,6 +200,7 @@ void add_data(CLI::App& app, Action& action) {
   data->require_subcommand(1);
   add_data_list(*data, action);
   add_data_download(*data, action);
+  add_data_cache(*data, action);
   add_make(*data, action);
   auto o = std::make_shared<InspectOptions>();
   auto* inspect_command = data->add_subcommand("inspect", "Sizes, lengths, labels and samples");
