@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/data_download.h"
 #include "rotrnn/cli/inspect_mnist.h"
 #include "rotrnn/cli/make_pathfinder.h"
 #include "rotrnn/cli/text.h"
@@ -194,8 +195,10 @@ void add_make(CLI::App& data, Action& action) {
 }  // namespace
 
 void add_data(CLI::App& app, Action& action) {
-  auto* data = app.add_subcommand("data", "Make data, or look at them");
+  auto* data = app.add_subcommand("data", "Get or make data, or look at them");
   data->require_subcommand(1);
+  add_data_list(*data, action);
+  add_data_download(*data, action);
   add_make(*data, action);
   auto o = std::make_shared<InspectOptions>();
   auto* inspect_command = data->add_subcommand("inspect", "Sizes, lengths, labels and samples");

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "rotrnn/cli/text.h"
 
@@ -23,13 +23,15 @@ std::string score_text(const Scores& s) {
 std::string class_table(const Scores& s, const std::vector<std::string>& classes) {
   std::vector<std::vector<std::string>> rows{{"class", "examples", "precision", "recall", "F1"}};
   double f1 = 0;
+  int classes_there = 0;  // or said
   const auto scores = class_scores(s);
   for (size_t c = 0; c < scores.size(); ++c) {
     rows.push_back({classes.at(c), grouped(scores[c].examples), percent(scores[c].precision),
                     percent(scores[c].recall), percent(scores[c].f1)});
-    f1 += scores[c].f1 / static_cast<double>(scores.size());
+    f1 += scores[c].f1;
+    classes_there += scores[c].examples > 0 || scores[c].said > 0;
   }
-  rows.push_back({"mean", "", "", "", percent(f1)});
+  rows.push_back({"mean", "", "", "", percent(f1 / std::max(classes_there, 1))});
   std::string out = table(rows, {1, 2, 3, 4});
   if (classes.size() > kMatrix) return out;
   std::vector<std::vector<std::string>> matrix{{"true \\ said"}};

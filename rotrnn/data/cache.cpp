@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "rotrnn/data/own_files.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/sha.h"
 #include "rotrnn/kernels/threads.h"
@@ -36,7 +37,7 @@ struct File {
   int64_t bytes = 0;
 };
 
-// Files below a path, sorted by name.
+// Files below a path, and the labels beside a single file, sorted by name.
 std::vector<File> files_of(const fs::path& path) {
   std::vector<File> files;
   const auto add = [&](const fs::path& file, const std::string& name) {
@@ -44,6 +45,7 @@ std::vector<File> files_of(const fs::path& path) {
   };
   if (fs::is_regular_file(path)) {
     add(path, path.filename().string());
+    for (const fs::path& file : companions(path)) add(file, file.filename().string());
   } else if (fs::is_directory(path)) {
     for (const auto& entry :
          fs::recursive_directory_iterator(path, fs::directory_options::follow_directory_symlink)) {

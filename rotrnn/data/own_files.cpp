@@ -225,6 +225,22 @@ std::vector<OwnPair> pair_files(const OwnFiles& files, bool labels) {
   return out;
 }
 
+std::vector<fs::path> companions(const fs::path& file) {
+  const RoleAndKey own = role_of(file.filename().string());
+  std::vector<fs::path> out;
+  if (own.role != Role::values || !fs::is_regular_file(file)) return out;
+  const fs::path folder = file.parent_path();
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(folder.empty() ? fs::path(".") : folder)) {
+    const RoleAndKey its = role_of(entry.path().filename().string());
+    if (its.role != Role::values && its.key == own.key && entry.is_regular_file()) {
+      out.push_back(entry.path());
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 void require_target(const TaskOptions& options, std::vector<TaskTarget> possible) {
   if (std::find(possible.begin(), possible.end(), options.target) != possible.end()) return;
   std::vector<std::string_view> names;

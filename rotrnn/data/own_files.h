@@ -70,6 +70,9 @@ struct OwnPair {
 /// without labels are a std::runtime_error when `labels` are needed.
 std::vector<OwnPair> pair_files(const OwnFiles& files, bool labels);
 
+/// The labels and groups that belong to a single file and lie beside it.
+std::vector<std::filesystem::path> companions(const std::filesystem::path& file);
+
 /// std::invalid_argument unless the target is one of these, for a task that can tell no others.
 void require_target(const TaskOptions& options, std::vector<TaskTarget> possible);
 

@@ -82,10 +82,23 @@ void check_targets(const TaskOptions& o, const Records& r) {
   }
 }
 
+// The records with their sequences cut to what is train of them: a long series may be train in its
+// first part only, and what comes after it must not be learned from.
+Records training_part(const Records& r, const std::vector<Part>& train) {
+  Records out = r;
+  const int64_t step = element_size(r.form.element) * r.form.channels;
+  for (const Part& p : train) {
+    if (p.steps >= 0) out.sequences.extents()[p.record].size = (p.begin + p.steps) * step;
+  }
+  return out;
+}
+
 Preprocessing learn(const Task& task, const TaskOptions& o, const Records& r,
                     const SplitParts& parts) {
   const auto train = records_of(parts.train);
-  Preprocessing p = task.prepare(o, r, train);
+  Preprocessing p = o.target == TaskTarget::forecast
+                        ? task.prepare(o, training_part(r, parts.train), train)
+                        : task.prepare(o, r, train);
   p.keep_every = p.tokens() ? 1 : o.keep_every;
   if (o.target == TaskTarget::value) learn_targets(r, train, p);
   if (o.target == TaskTarget::forecast) {
@@ -263,7 +276,8 @@ InputReader::InputReader(const TaskOptions& options, const TaskFacts& facts)
     : options_(options), facts_(facts) {}
 
 bool InputReader::takes_lines() const {
-  return find_task(options_.name).read_line != nullptr;
+  return find_task(options_.name).read_line &&
+         facts_.preprocessing.kind != Preprocessing::Kind::values;
 }
 
 bool InputReader::files_are_lines() const {
@@ -281,7 +295,7 @@ Examples InputReader::to_examples(Records records) const {
 
 Examples InputReader::lines(const std::vector<std::string>& lines) const {
   const Task& task = find_task(options_.name);
-  if (!task.read_line) {
+  if (!takes_lines()) {
     throw std::invalid_argument(
         fmt::format("task \"{}\" does not take text as its input; name files", options_.name));
   }

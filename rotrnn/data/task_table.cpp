@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "rotrnn/data/csv_records.h"
+#include "rotrnn/data/idx_records.h"
 #include "rotrnn/data/listops_task.h"
 #include "rotrnn/data/mnist.h"
+#include "rotrnn/data/npy_records.h"
 #include "rotrnn/data/paper_facts.h"
 #include "rotrnn/data/pathfinder.h"
 #include "rotrnn/data/prepare.h"
+#include "rotrnn/data/series_records.h"
+#include "rotrnn/data/ts_records.h"
 #include "rotrnn/io/nearest.h"
 
 namespace rotrnn {
@@ -32,6 +37,16 @@ constexpr Task kTasks[] = {
      Order::by_name, prepare_text, text_facts, nullptr, false, nullptr},
     {"speech_commands", "spoken words, 16,000 samples a second", false, nullptr, nullptr,
      Order::by_name, prepare_values, speech_commands_facts, nullptr, false, nullptr},
+    {"csv", "a table with a row an example: a text or a series in a column", true, read_csv_records,
+     nullptr, Order::as_added, prepare_either, nullptr, nullptr, false, nullptr},
+    {"series", "tables with a row a step of time, a column a channel", true, read_series_records,
+     nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
+    {"npy", "NumPy arrays [count, time, channels] with an array of labels", true, read_npy_records,
+     nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
+    {"ts", "time series in the .ts format of the UCR and UEA archives", true, read_ts_records,
+     nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
+    {"idx", "images and labels in IDX files as those of MNIST, pixel by pixel", true,
+     read_idx_records, nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Scores {
 /// How well a class is told.
 struct ClassScore {
   double precision = 0, recall = 0, f1 = 0;  // 0 where nothing was said or there
-  int64_t examples = 0;
+  int64_t examples = 0, said = 0;
 };
 
 /// The scores of every class, from the confusion matrix.

@@ -18,6 +18,7 @@ std::vector<ClassScore> class_scores(const Scores& scores) {
     }
     const int64_t right = scores.confusion[c * n + c];
     out[c].examples = there;
+    out[c].said = said;
     out[c].precision = share(right, said);
     out[c].recall = share(right, there);
     out[c].f1 = share(2 * right, said + there);

@@ -216,7 +216,7 @@ class Use(Cli):
         self.assertEqual([s["examples"] for s in seen], [60, 30])
         self.assertEqual(seen[1]["labels"], [15, 15] + 8 * [0])
         self.assertIn("label 1", self.run_program("data", "inspect", "mnist").stdout)
-        info = json.loads(self.run_program("info", SOURCE / "configs/mnist.toml", "--no-measure",
+        info = json.loads(self.run_program("info", SOURCE / "configs/small/mnist.toml", "--no-measure",
                                            "--json").stdout)
         self.assertEqual(info["tokens_per_step"], 784 * 50)
         self.fails("predict", "run", code=2, says="reads files")

@@ -1,5 +1,3 @@
-#include <archive.h>
-#include <archive_entry.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +7,7 @@
 #include "rotrnn/data/ts_records.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/npy.h"
+#include "tests/support/archive.h"
 #include "tests/support/folder.h"
 #include "tests/support/idx.h"
 #include "tests/support/records.h"
@@ -33,26 +32,6 @@ class ArrayRecords : public testing::Test {
   std::filesystem::path file(const std::string& name, const std::string& content) {
     std::filesystem::create_directories((folder_ / name).parent_path());
     write_file_atomically(folder_ / name, content);
-    return folder_ / name;
-  }
-
-  // A zip, as numpy.savez and the archive of time series have it.
-  std::filesystem::path zip(const std::string& name,
-                            const std::map<std::string, std::string>& files) {
-    archive* out = archive_write_new();
-    archive_write_set_format_zip(out);
-    EXPECT_EQ(archive_write_open_filename(out, (folder_ / name).c_str()), ARCHIVE_OK);
-    for (const auto& [entry_name, content] : files) {
-      archive_entry* entry = archive_entry_new();
-      archive_entry_set_pathname(entry, entry_name.c_str());
-      archive_entry_set_filetype(entry, AE_IFREG);
-      archive_entry_set_perm(entry, 0644);
-      archive_entry_set_size(entry, static_cast<la_int64_t>(content.size()));
-      EXPECT_EQ(archive_write_header(out, entry), ARCHIVE_OK);
-      archive_write_data(out, content.data(), content.size());
-      archive_entry_free(entry);
-    }
-    archive_write_free(out);
     return folder_ / name;
   }
 
@@ -108,7 +87,8 @@ TEST_F(NpyRecords, OtherNames) {
   }
   EXPECT_EQ(read(read_npy_records, "a/train.npy", true, Split::train).examples[1].name,
             "train/train.npy:1");
-  zip("set.npz", {{"x.npy", x}, {"y.npy", y}});
+  test::write_archive(folder_ / "set.zip", {{"x.npy", x}, {"y.npy", y}});
+  std::filesystem::rename(folder_ / "set.zip", folder_ / "set.npz");  // as numpy.savez makes it
   EXPECT_EQ(test::labels(read(read_npy_records, "set.npz")), (Names{"0", "1"}));
 }
 
@@ -173,7 +153,9 @@ TEST_F(TsRecords, PairsOfAFolderOrArchive) {
   file("d/P_TRAIN.ts", kTrain);
   file("d/P_TEST.ts", test_part);
   file("d/P.txt", "about");
-  zip("P.zip", {{"P/P_TRAIN.ts", kTrain}, {"P/P_TEST.ts", test_part}, {"P/P_TRAIN.arff", "x"}});
+  test::write_archive(
+      folder_ / "P.zip",
+      {{"P/P_TRAIN.ts", kTrain}, {"P/P_TEST.ts", test_part}, {"P/P_TRAIN.arff", "x"}});
   for (const char* path : {"d", "P.zip"}) {
     const Records r = read(read_ts_records, path);
     const std::string folder = path == "d"s ? "" : "P/";

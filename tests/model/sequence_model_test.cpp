@@ -187,6 +187,47 @@ TEST(SequenceModel, PoolingAndHeadsHaveTheirShapes) {
   }
 }
 
+// The head of pairs by its formula, on documents that go through a network without pairs alone.
+TEST(SequenceModel, PairsAreToldFromBothDocuments) {
+  for (const Kernels kernels : {Kernels::reference, Kernels::fused}) {
+    ModelOptions m;
+    m.width = 6;
+    m.state = 8;
+    m.heads = 2;
+    m.depth = 2;
+    DataShape shape{InputKind::tokens, 11, TargetKind::classes, 2};
+    SequenceModel one(m, shape, 5);
+    shape.towers = 2;
+    SequenceModel two(m, shape, 5);  // the weights of a name are the same
+    for (SequenceModel model : {one, two}) {
+      model->engine.kernels = kernels;
+      model->eval();
+    }
+    torch::NoGradGuard no_grad;
+    one->head->weight.copy_(torch::eye(6).slice(0, 0, 2));  // shows two of the pooled channels
+    one->head->bias.zero_();
+    const auto tokens = torch::randint(11, {17}, torch::kInt64);
+    const std::vector<int64_t> offsets{0, 3, 8, 9, 17};  // two pairs
+    const Tensor y = two->forward({tokens, offsets}).y;
+    ASSERT_EQ(y.sizes().vec(), (std::vector<int64_t>{2, 2}));
+    // All pooled channels, two at a time.
+    std::vector<Tensor> pooled;
+    for (int64_t c = 0; c < 6; c += 2) {
+      one->head->weight.copy_(torch::eye(6).slice(0, c, c + 2));
+      pooled.push_back(one->forward({tokens, offsets}).y);
+    }
+    const Tensor x = torch::cat(pooled, 1);
+    for (int64_t pair = 0; pair < 2; ++pair) {
+      const Tensor a = x[2 * pair], b = x[2 * pair + 1];
+      const Tensor h =
+          torch::cat({a, b, a - b, a * b}).matmul(two->hidden->weight.t()) + two->hidden->bias;
+      const Tensor g = 0.5 * h * (1 + torch::tanh(0.7978845608 * (h + 0.044715 * h * h * h)));
+      const Tensor expected = g.matmul(two->head->weight.t()) + two->head->bias;
+      EXPECT_LE(relative_error(y[pair], expected, 1e-3), 1e-5);
+    }
+  }
+}
+
 TEST(SequenceModel, LastPoolingReadsTheLastTokenAndMeanAveragesTheTrueLength) {
   ModelOptions m = small();
   m.pooling = Pooling::none;
