@@ -217,6 +217,10 @@ Records read_task(const TaskOptions& options, int threads) {
   const auto folder = cache_folder(options);
   if (auto cached = load_cached(folder, key)) return *std::move(cached);
   Records records = read_anew(task, options, threads);
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < records.sequences.size(); ++i)
+    bytes += std::ssize(records.sequences.at(i));
+  if (bytes < kSmallSet) return records;
   try {
     save_cached(folder, key, records);
   } catch (const std::exception& error) {

@@ -5,15 +5,22 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "rotrnn/data/audio_folder.h"
+#include "rotrnn/data/cifar.h"
 #include "rotrnn/data/csv_records.h"
 #include "rotrnn/data/idx_records.h"
+#include "rotrnn/data/image_folder.h"
+#include "rotrnn/data/imdb.h"
 #include "rotrnn/data/listops_task.h"
 #include "rotrnn/data/mnist.h"
 #include "rotrnn/data/npy_records.h"
 #include "rotrnn/data/paper_facts.h"
 #include "rotrnn/data/pathfinder.h"
 #include "rotrnn/data/prepare.h"
+#include "rotrnn/data/retrieval.h"
 #include "rotrnn/data/series_records.h"
+#include "rotrnn/data/speech_commands.h"
+#include "rotrnn/data/text_folder.h"
 #include "rotrnn/data/ts_records.h"
 #include "rotrnn/io/nearest.h"
 
@@ -28,17 +35,28 @@ constexpr Task kTasks[] = {
      true, listops_sample},
     {"mnist", "sequential MNIST, 784 pixels; permuted with task.permuted", false, read_mnist,
      nullptr, Order::as_added, prepare_mnist, mnist_facts, nullptr, false, mnist_sample},
+    {"text", "reviews of films, good or bad (IMDB), by characters", false, read_imdb, nullptr,
+     Order::by_name, prepare_imdb, text_facts, read_text_line, false, imdb_sample},
+    {"retrieval", "pairs of papers, one citing the other or not (AAN), by characters", false,
+     read_retrieval, nullptr, Order::by_name, prepare_retrieval, retrieval_facts,
+     read_retrieval_line, false, retrieval_sample},
+    {"image", "CIFAR-10 in grey, 1,024 pixels", false, read_cifar, nullptr, Order::by_name,
+     prepare_cifar, image_facts, nullptr, false, nullptr},
     {"pathfinder", "are two marks on one dashed curve? 1,024 pixels; made on the spot, or files",
      false, read_pathfinder, make_pathfinder, Order::by_name, prepare_pathfinder, pathfinder_facts,
      nullptr, false, nullptr},
     {"pathx", "the same with 16,384 pixels", false, read_pathx, make_pathx, Order::by_name,
      prepare_pathfinder, pathx_facts, nullptr, false, nullptr},
-    {"text", "reviews of films, good or bad (IMDB), by characters", false, nullptr, nullptr,
-     Order::by_name, prepare_text, text_facts, nullptr, false, nullptr},
-    {"speech_commands", "spoken words, 16,000 samples a second", false, nullptr, nullptr,
-     Order::by_name, prepare_values, speech_commands_facts, nullptr, false, nullptr},
+    {"speech_commands", "spoken words, 16,000 samples a second", false, read_speech_commands,
+     nullptr, Order::by_name, prepare_values, speech_commands_facts, nullptr, false, nullptr},
+    {"audio_folder", "your sound files, a folder a class", true, read_audio_folder, nullptr,
+     Order::by_name, prepare_values, nullptr, nullptr, false, nullptr},
+    {"text_folder", "your texts, a folder a class", true, read_text_folder, nullptr, Order::by_name,
+     prepare_text, nullptr, read_text_line, false, nullptr},
+    {"image_folder", "your pictures, a folder a class", true, read_image_folder, nullptr,
+     Order::by_name, prepare_values, nullptr, nullptr, false, nullptr},
     {"csv", "a table with a row an example: a text or a series in a column", true, read_csv_records,
-     nullptr, Order::as_added, prepare_either, nullptr, nullptr, false, nullptr},
+     nullptr, Order::as_added, prepare_either, nullptr, read_text_line, false, nullptr},
     {"series", "tables with a row a step of time, a column a channel", true, read_series_records,
      nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
     {"npy", "NumPy arrays [count, time, channels] with an array of labels", true, read_npy_records,

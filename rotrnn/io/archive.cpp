@@ -69,8 +69,8 @@ struct ArchiveReader::Source {
   static la_ssize_t read_gzip(archive* handle, void* self, const void** bytes) {
     auto& source = *static_cast<Source*>(self);
     const int count = gzread(source.gzip, source.piece.data(), kPiece);
-    // zlib gives what it has of a file that is cut off, and says so here only.
-    if (const std::string error = source.gzip_error(); !error.empty()) {
+    // zlib gives what it has of a file that is cut off; the entries in it come first.
+    if (const std::string error = source.gzip_error(); count <= 0 && !error.empty()) {
       archive_set_error(handle, EIO, "%s", error.c_str());
       return -1;
     }

@@ -83,6 +83,22 @@ bool is_16_bit(int format) {
   return (format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_16;
 }
 
+// Formats with more to tell than 16 bits can.
+bool is_deep(int format) {
+  switch (format & SF_FORMAT_SUBMASK) {
+    case SF_FORMAT_PCM_24:
+    case SF_FORMAT_PCM_32:
+    case SF_FORMAT_FLOAT:
+    case SF_FORMAT_DOUBLE:
+    case SF_FORMAT_ALAC_20:
+    case SF_FORMAT_ALAC_24:
+    case SF_FORMAT_ALAC_32:
+      return true;
+    default:
+      return false;
+  }
+}
+
 int64_t read_frames(SNDFILE* file, int16_t* out, int64_t frames) {
   return sf_readf_short(file, out, frames);
 }
@@ -118,6 +134,16 @@ void check_finite(const Audio& audio, const std::string& name) {
   if (bad == audio.samples.end()) return;
   fail(name, fmt::format("frame {}: the sample is {}; the file is damaged",
                          (bad - audio.samples.begin()) / audio.channels, *bad));
+}
+
+// So that a set of sounds in several formats can be one set. Exact for 8 bits and companded ones.
+void to_16_bits(Audio& audio) {
+  audio.pcm.reserve(audio.samples.size());
+  for (const float x : audio.samples) {
+    audio.pcm.push_back(
+        static_cast<int16_t>(std::clamp(std::nearbyint(x / kPcmScale), -32768.0F, 32767.0F)));
+  }
+  audio.samples = {};
 }
 
 void mix(Audio& audio) {
@@ -165,6 +191,7 @@ Audio parse_audio(std::string_view bytes, const std::string& name, AudioChannels
   }
   if (audio.frames == 0) fail(name, "the sound has no samples; remove the file");
   check_finite(audio, name);
+  if (!is_16_bit(info.format) && !is_deep(info.format)) to_16_bits(audio);
   if (channels == AudioChannels::mean && audio.channels > 1) mix(audio);
   return audio;
 }

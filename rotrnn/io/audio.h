@@ -14,10 +14,11 @@ enum class AudioChannels { keep, mean };
 /// A recording. Samples are frame by frame, all channels of a frame together; one of the two.
 struct Audio {
   int64_t sample_rate = 0, channels = 0, frames = 0;
-  std::vector<int16_t> pcm;    // the samples of a file of 16 bits; kPcmScale makes them -1..1
-  std::vector<float> samples;  // those of all other files, and means of channels
+  std::vector<int16_t> pcm;    // of files of 16 bits or less and of lossy ones, which are rounded
+  std::vector<float> samples;  // of files of more bits, and means of channels
 };
 
+/// Makes the integers what floats would be, -1 to 1.
 inline constexpr float kPcmScale = 1.0F / 32768;
 
 /// Recordings of more samples than this are refused: what packs well may unpack to anything.

@@ -66,18 +66,8 @@ void visit_folder(const fs::path& folder, const Wanted& wanted, const Visit& vis
   for (const std::string& name : names_in(folder)) {
     if (!wanted(name)) continue;
     const fs::path path = folder / name;
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
-                                                               std::fclose);
-    if (!file) {
-      fail(path.string(),
-           fmt::format("cannot open: {}; check its permissions", std::strerror(errno)));
-    }
-    visit(name, static_cast<int64_t>(fs::file_size(path)), [&](char* out, std::size_t size) {
-      const std::size_t count = std::fread(out, 1, size, file.get());
-      if (count < size && std::ferror(file.get())) {
-        fail(path.string(), fmt::format("cannot read: {}", std::strerror(errno)));
-      }
-      return count;
+    stream_file(path, [&](const ReadBytes& read) {
+      visit(name, static_cast<int64_t>(fs::file_size(path)), read);
     });
   }
 }
@@ -149,6 +139,22 @@ void stream_files(const fs::path& path, const Wanted& wanted,
                   const std::function<void(const std::string&, const ReadBytes&)>& visit) {
   visit_any(path, wanted,
             [&](const std::string& name, int64_t, const ReadBytes& read) { visit(name, read); });
+}
+
+void stream_file(const fs::path& path, const std::function<void(const ReadBytes& read)>& visit) {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
+                                                             std::fclose);
+  if (!file) {
+    fail(path.string(),
+         fmt::format("cannot open: {}; check its permissions", std::strerror(errno)));
+  }
+  visit([&](char* out, std::size_t size) {
+    const std::size_t count = std::fread(out, 1, size, file.get());
+    if (count < size && std::ferror(file.get())) {
+      fail(path.string(), fmt::format("cannot read: {}", std::strerror(errno)));
+    }
+    return count;
+  });
 }
 
 std::vector<std::string> list_files(const fs::path& path) {

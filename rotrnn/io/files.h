@@ -36,6 +36,10 @@ void visit_files(const std::filesystem::path& path, const Wanted& wanted,
 void stream_files(const std::filesystem::path& path, const Wanted& wanted,
                   const std::function<void(const std::string& name, const ReadBytes& read)>& visit);
 
+/// The same for one file of the disk.
+void stream_file(const std::filesystem::path& file,
+                 const std::function<void(const ReadBytes& read)>& visit);
+
 /// The names of all files in their order; an archive is read to its end for them.
 std::vector<std::string> list_files(const std::filesystem::path& path);
 

@@ -49,16 +49,18 @@ TEST(Audio, SixteenBitsAreKeptAsTheyAre) {
   EXPECT_EQ(read_audio(folder / "f.wav").sample_rate, 8000);
 }
 
-TEST(Audio, OtherDepthsAreFloats) {
+TEST(Audio, MoreThanSixteenBitsAreFloats) {
   const std::vector<float> samples{0.F, 0.5F, -1.F, 0.125F};
   const Audio floats = parse_audio(wav_bytes(samples, 44100), "f");
   EXPECT_EQ(floats.samples, samples);
   EXPECT_TRUE(floats.pcm.empty());
-  // 24 bits: 0x400000 of 0x800000 is a half. 8 bits are unsigned, 128 is silence.
+  // 24 bits: 0x400000 of 0x800000 is a half.
   const Audio deep = parse_audio(test::wav_bytes_of(little(0x400000, 3), 1, 24, 8000, 1), "f");
   EXPECT_EQ(deep.samples, std::vector<float>{0.5F});
-  const Audio shallow = parse_audio(test::wav_bytes_of("\x80\xc0", 1, 8, 8000, 1), "f");
-  EXPECT_EQ(shallow.samples, (std::vector<float>{0.F, 0.5F}));
+  // 8 bits are unsigned, 128 is silence; 16 bits hold them.
+  const Audio shallow = parse_audio(test::wav_bytes_of("\x80\xc0\xff", 1, 8, 8000, 1), "f");
+  EXPECT_EQ(shallow.pcm, (std::vector<int16_t>{0, 16384, 127 * 256}));
+  EXPECT_TRUE(shallow.samples.empty());
 }
 
 TEST(Audio, ChannelsAreKeptOrMixed) {
@@ -111,7 +113,7 @@ TEST(Audio, OtherContainers) {
   ASSERT_EQ(audio.frames, 22050);
   double error = 0, power = 0;
   for (size_t t = 0; t < tone.size(); ++t) {
-    error += std::pow(audio.samples[t] - tone[t], 2);
+    error += std::pow(static_cast<float>(audio.pcm[t]) * kPcmScale - tone[t], 2);
     power += tone[t] * tone[t];
   }
   EXPECT_LT(error, 0.01 * power);  // a lossy format, and a tone is easy

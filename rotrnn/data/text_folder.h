@@ -1,0 +1,10 @@
+#pragma once
+
+#include "rotrnn/data/records.h"
+
+namespace rotrnn {
+
+/// Task "text_folder": a user's texts by class (class_folder.h), UTF-8, a file a text.
+void read_text_folder(const ReadRequest& request, RecordWriter& out);
+
+}  // namespace rotrnn
