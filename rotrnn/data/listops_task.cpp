@@ -54,7 +54,13 @@ TaskFacts listops_facts(const TaskOptions& options) {
 }
 
 void read_listops(const ReadRequest& request, RecordWriter& out) {
-  add(read_listops_folder(request.path), out);
+  if (!std::filesystem::is_regular_file(request.path)) {
+    add(read_listops_folder(request.path), out);
+    return;
+  }
+  out.form(kForm, "listops");
+  out.classes(digits());
+  add(read_listops_tsv(request.path), request.path.filename().c_str(), request.split, out);
 }
 
 void make_listops(const TaskOptions& options, int threads, RecordWriter& out) {
