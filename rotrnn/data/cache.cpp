@@ -26,7 +26,7 @@ using Json = nlohmann::json;
 
 // 8 bytes of magic, the length of the header and of the data, the header (JSON), the data. Another
 // version of the format, or of any reader, has another magic.
-constexpr char kMagic[9] = "rotrec01";
+constexpr char kMagic[9] = "rotrec02";
 constexpr int64_t kPrefix = 24;
 constexpr const char* kEnding = ".records";
 
@@ -108,6 +108,8 @@ Json header_of(const Records& r) {
           {"channels", r.form.channels},
           {"scale", r.form.scale},
           {"towers", r.form.towers},
+          {"rate", r.form.rate},
+          {"channel_names", r.form.names},
           {"classes", r.classes},
           {"labels", r.labels},
           {"names", names},
@@ -122,8 +124,12 @@ Json header_of(const Records& r) {
 
 Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t bytes) {
   Records r;
-  r.form = {static_cast<Element>(h.at("element").get<int>()), h.at("channels").get<int64_t>(),
-            h.at("scale").get<double>(), h.at("towers").get<int64_t>()};
+  r.form = {static_cast<Element>(h.at("element").get<int>()),
+            h.at("channels").get<int64_t>(),
+            h.at("scale").get<double>(),
+            h.at("towers").get<int64_t>(),
+            h.at("rate").get<int64_t>(),
+            h.at("channel_names").get<std::vector<std::string>>()};
   h.at("classes").get_to(r.classes);
   h.at("labels").get_to(r.labels);
   h.at("skipped").get_to(r.skipped);

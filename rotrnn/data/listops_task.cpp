@@ -11,7 +11,7 @@ namespace rotrnn {
 namespace {
 
 constexpr int64_t kMaxTokens = 2048;
-constexpr RecordForm kForm{Element::u8, 1, 1, 1};
+const RecordForm kForm{Element::u8, 1, 1, 1};
 
 int64_t max_tokens(const TaskOptions& o) {
   return o.max_tokens > 0 ? o.max_tokens : kMaxTokens;

@@ -121,6 +121,17 @@ Preprocessing fitted(const TaskFacts& facts, const RecordForm& form, const std::
         fmt::format("{}: {} channels in {} sequence(s), the model was trained on {} in {}", where,
                     form.channels, form.towers, p.form.channels, p.form.towers));
   }
+  if (form.rate != p.form.rate && form.rate != 0 && p.form.rate != 0) {
+    throw std::runtime_error(
+        fmt::format("{}: {} samples a second, the model was trained on {}; resample it", where,
+                    form.rate, p.form.rate));
+  }
+  if (form.names != p.form.names) {
+    throw std::runtime_error(fmt::format(
+        "{}: its channels are {}, the model was trained on {}; bring them into this order, or name "
+        "them so",
+        where, fmt::join(form.names, ", "), fmt::join(p.form.names, ", ")));
+  }
   p.form = form;
   return p;
 }

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -232,6 +233,28 @@ class Wrong(Own):
         self.assertIn('did you mean "answer"', self.error(
             'name = "csv"\npath = "c.csv"\nseries_column = "series"\nlabel_column = "anwser"\n'))
         self.assertFalse((self.folder / "run").exists())
+
+    def test_what_is_not_like_the_training_data_is_refused(self):
+        def wav(name, rate):
+            with wave.open(str(self.folder / name), "wb") as file:
+                file.setparams((1, 2, rate, 0, "NONE", ""))
+                file.writeframes(bytes(self.random.randrange(256) for _ in range(200)))
+
+        for i in range(20):
+            os.makedirs(self.folder / f"sounds/{'ab'[i % 2]}", exist_ok=True)
+            wav(f"sounds/{'ab'[i % 2]}/{i}.wav", 8000)
+        wav("fast.wav", 16000)
+        self.train('name = "audio_folder"\npath = "sounds"\n', steps=1)
+        self.assertEqual(len(self.predict("sounds/a/0.wav")), 1)
+        self.assertIn("16000 samples a second, the model was trained on 8000",
+                      self.run_program("predict", "run", "fast.wav", code=1).stderr)
+
+        self.write_csv("s.csv", ["a", "b"], [[i, i] for i in range(200)])
+        self.write_csv("swapped.csv", ["b", "a"], [[i, i] for i in range(20)])
+        self.train('name = "series"\npath = "s.csv"\ntarget = "forecast"\nwindow = 10\n', steps=1,
+                   model='pooling = "none"')
+        self.assertIn("its channels are b, a, the model was trained on a, b",
+                      self.run_program("predict", "run", "swapped.csv", code=1).stderr)
 
     def test_bad_rows_are_named(self):
         def series(rows):
