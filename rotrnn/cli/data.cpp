@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/data_cache.h"
 #include "rotrnn/cli/data_download.h"
 #include "rotrnn/cli/inspect.h"
 #include "rotrnn/cli/make_pathfinder.h"
@@ -97,6 +98,7 @@ void add_data(CLI::App& app, Action& action) {
   data->require_subcommand(1);
   add_data_list(*data, action);
   add_data_download(*data, action);
+  add_data_cache(*data, action);
   add_make(*data, action);
   add_data_inspect(*data, action);
 }

@@ -12,6 +12,7 @@
 #include "rotrnn/cli/interrupt.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/sources.h"
+#include "rotrnn/data/task.h"
 #include "rotrnn/io/download.h"
 #include "rotrnn/io/unpack.h"
 
@@ -164,28 +165,35 @@ int run(const Options& o) {
   return source.archive.empty() ? run_files(o, source) : run_archive(o, source);
 }
 
-int list(bool json) {
-  if (json) {
-    Json out = Json::array();
-    for (const DataSource& s : data_sources()) {
-      out.push_back(
-          {{"task", s.task}, {"what", s.what}, {"size", s.size}, {"url", s.url}, {"note", s.note}});
-    }
-    fmt::print("{}\n", out.dump());
-    return 0;
+void list_json() {
+  Json tasks = Json::array(), sources = Json::array();
+  for (const TaskSummary& t : task_summaries()) {
+    tasks.push_back({{"name", t.name}, {"summary", t.summary}, {"own", t.own}});
   }
-  std::vector<std::vector<std::string>> rows{{"task", "what", "to fetch", "from"}};
-  bool any_shared = false;
   for (const DataSource& s : data_sources()) {
-    rows.push_back({s.task, s.what, s.size, s.url});
-    if (!s.note.empty()) rows.push_back({"", s.note, "", ""});
-    any_shared = any_shared || shared(s);
+    sources.push_back({{"task", s.task}, {"what", s.what}, {"size", s.size}, {"url", s.url}});
   }
-  fmt::print("{}\nrotrnn data download TASK fetches and unpacks them.", table(rows, {2}));
-  if (any_shared) {
-    fmt::print(" Tasks of the Long Range Arena share one archive, fetched once.");
+  fmt::print("{}\n", Json{{"tasks", tasks}, {"downloads", sources}}.dump());
+}
+
+void list_text() {
+  std::vector<std::vector<std::string>> tasks{{"task", "what"}}, own{{"your data", "what"}},
+      sources{{"download", "what", "size", "from"}};
+  for (const TaskSummary& t : task_summaries()) {
+    (t.own ? own : tasks).push_back({t.name, t.summary});
   }
-  fmt::print("\n");
+  for (const DataSource& s : data_sources()) {
+    sources.push_back({s.task, s.what + (s.note.empty() ? "" : "; " + s.note), s.size, s.url});
+  }
+  fmt::print("{}\n{}\n{}\n", table(tasks), table(own), table(sources, {2}));
+  fmt::print(
+      "rotrnn data download TASK fetches and unpacks; the tasks of the Long Range Arena share one "
+      "archive.\nYour own data need no download: set task.name and task.path, see "
+      "docs/own_data.md.\n");
+}
+
+int list(bool json) {
+  json ? list_json() : list_text();
   return 0;
 }
 
@@ -193,7 +201,7 @@ int list(bool json) {
 
 void add_data_list(CLI::App& data, Action& action) {
   auto json = std::make_shared<bool>(false);
-  auto* command = data.add_subcommand("list", "Where the data of each task come from");
+  auto* command = data.add_subcommand("list", "The tasks, and where their data come from");
   command->add_flag("--json", *json, "one line of JSON");
   command->callback([json, &action] { action = [json] { return list(*json); }; });
 }

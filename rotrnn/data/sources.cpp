@@ -24,7 +24,7 @@ std::vector<DataSource> make_sources() {
                  kLraArchive,
                  {},
                  {"listops-1000"},
-                 "or made: rotrnn data make listops"});
+                 "or rotrnn data make listops"});
   all.push_back({"text",
                  "IMDB reviews",
                  "https://ai.stanford.edu/~amaas/data/sentiment/aclImdb_v1.tar.gz",
@@ -65,7 +65,7 @@ std::vector<DataSource> make_sources() {
                  kLraArchive,
                  {},
                  {"pathfinder32"},
-                 "or made: rotrnn data make pathfinder"});
+                 "or rotrnn data make pathfinder"});
   all.push_back({"pathx",
                  "Path-X, Pathfinder of 128 × 128 pixels",
                  kLra,
@@ -73,7 +73,7 @@ std::vector<DataSource> make_sources() {
                  kLraArchive,
                  {},
                  {"pathfinder128"},
-                 "or made: rotrnn data make pathx"});
+                 "or rotrnn data make pathx"});
   for (const auto& [name, version, words, size] :
        {std::tuple("speech_commands", "v0.02", 35, "2.4 GB"),
         std::tuple("speech_commands_v1", "v0.01", 30, "1.5 GB")}) {

@@ -15,7 +15,7 @@ constexpr std::size_t kPiece = std::size_t{1} << 18;
 // Moves what is left to the front and reads more behind it; false when there is no more.
 bool LineReader::fill() {
   if (ended_) return false;
-  std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
+  if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   if (end_ > limit_) {

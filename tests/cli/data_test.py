@@ -361,8 +361,11 @@ class Download(Data):
         for part in ["aclImdb_v1.tar.gz", "cifar-10-binary.tar.gz", "speech_commands_v0.02.tar.gz",
                      "speech_commands_v0.01.tar.gz", "lra_release.gz", "mnist", "rotrnn data make"]:
             self.assertIn(part, text)
-        tasks = [row["task"] for row in json.loads(self.run_program("list", "--json").stdout)]
-        self.assertIn("speech_commands_v1", tasks)
+        listed = json.loads(self.run_program("list", "--json").stdout)
+        self.assertIn("speech_commands_v1", [row["task"] for row in listed["downloads"]])
+        own = {row["name"] for row in listed["tasks"] if row["own"]}
+        self.assertLessEqual({"audio_folder", "csv"}, own)
+        self.assertNotIn("text", own)
         self.fails("download", "txet", code=2, says='did you mean "text"?')
         self.fails("download", "weather", code=2, says="speech_commands")
         self.fails("download", code=2, says="task")
