@@ -382,6 +382,12 @@ int inspect(const Options& o) {
   const int threads = o.threads > 0 ? o.threads : kernels::available_threads();
   const Data data = o.config.empty() ? read_data(options, threads) : load_data(options, threads);
   for (const std::string& message : data.messages) fmt::print(stderr, "{}\n", message);
+  if (data.records->classes.size() == 1 && options.target == TaskTarget::label) {
+    fmt::print(stderr,
+               "all examples have the label \"{}\"; if their names tell another, see "
+               "task.label_pattern\n",
+               data.records->classes[0]);
+  }
   const Look look = look_of(*data.records, data.preprocessing, o.width);
   if (!o.images.empty()) write_images(data, look, o);
   o.json ? print_json(data, look, o.samples) : print_text(data, look, o);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Enough to know a set by; the public ones have up to 200,000 files.
+// Of a folder, enough to know a set by; the public ones have up to 200,000 files.
 constexpr std::size_t kMostNames = 5000;
 
 std::string lower(std::string text) {
@@ -40,7 +40,6 @@ std::vector<std::string> names_of(const fs::path& path) {
     if (!archive) return {name};
     for (const std::string& inside : list_files(path)) {
       if (!is_hidden(inside)) names.push_back(lower(top + inside));
-      if (names.size() == kMostNames) break;
     }
     return names;
   }

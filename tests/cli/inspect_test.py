@@ -92,6 +92,121 @@ class Inspect(InspectCase):
         for part in ["listops, lengths in tokens", "median", "label", "###", "[M"]:
             self.assertIn(part, text)
 
+    def test_text_table(self):
+        rows = ["text,kind,writer"]
+        rows += [f'"{"good " * (i + 1)}é film",pos,{i % 3}' for i in range(12)]
+        rows += [f'"bad film\n{i}",neg,{i % 3}' for i in range(8)]
+        self.write("reviews.csv", "\n".join(rows) + "\n")
+        settings = ["--set", "task.text_column=text", "--set", "task.label_column=kind",
+                    "--set", "task.group_column=writer"]
+        seen = self.inspect("reviews.csv", *settings)["all"]
+        self.assertEqual(seen["examples"], 20)
+        self.assertEqual(dict(zip(seen["classes"], seen["labels"])), {"pos": 12, "neg": 8})
+        self.assertEqual(seen["groups"], 3)
+        self.assertEqual(seen["unit"], "characters")
+        self.assertEqual(seen["longest"], 5 * 12 + len("é film"))
+        self.assertEqual(seen["shortest"], len("bad film\n0"))
+        text = self.run_program("data", "inspect", "reviews.csv", *settings).stdout
+        self.assertIn("good é film", text)
+        self.assertIn("bad film 0", text, "a line end would break the list")
+        self.assertIn("60.0 %", text)
+        done = self.run_program("data", "inspect", "reviews.csv", *settings, "--images", "p", code=2)
+        self.assertIn("no pictures", done.stderr)
+
+    def test_series(self):
+        rows = ["a,b"] + [f"{i % 7},{(i * i) % 11 - 5}" for i in range(300)]
+        self.write("s.csv", "\n".join(rows) + "\n")
+        settings = ["--task", "series", "--set", "task.target=forecast"]
+        seen = self.inspect("s.csv", *settings)
+        only = next(iter(seen.values()))
+        self.assertEqual((only["longest"], only["channels"]), (300, 2))
+        text = self.run_program("data", "inspect", "s.csv", *settings).stdout
+        braille = [line for line in text.splitlines()
+                   if any("\u2800" <= c <= "\u28ff" for c in line)]
+        self.assertEqual(len(braille), 8, "two channels of four rows")
+        self.assertIn(" 6 ", braille[0])
+        self.assertIn("-5 ", braille[7])
+
+    def test_values_are_spread(self):
+        self.write("t.csv", "x,y\n" + "".join(f"{i} {i + 1} {i + 2},{i / 2}\n" for i in range(11)))
+        settings = ["--task", "csv", "--set", "task.series_column=x", "--set",
+                    "task.target_columns=y", "--set", "task.target=value"]
+        seen = self.inspect("t.csv", *settings)["all"]
+        self.assertEqual(seen["values"], [{"least": 0.0, "mean": 2.5, "most": 5.0}])
+        self.assertIn("2.5", self.run_program("data", "inspect", "t.csv", *settings).stdout)
+
+    def test_folders_by_class(self):
+        for i in range(6):
+            kind = ["cat", "dog"][i % 2]
+            self.write(f"pictures/{kind}/{i}.png", png(6, 4, [10 * i] * 24))
+            self.write(f"texts/{kind}/{i}.txt", kind * (i + 1))
+            samples = struct.pack("<80h", *[1000 * (i % 2) + k for k in range(80)])
+            self.write(f"sounds/{kind}/{i}.wav",
+                       b"RIFF" + struct.pack("<I", 36 + len(samples)) + b"WAVEfmt "
+                       + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)
+                       + b"data" + struct.pack("<I", len(samples)) + samples)
+        for name, task, longest in [("pictures", "image_folder", 24), ("texts", "text_folder", 18),
+                                    ("sounds", "audio_folder", 80)]:
+            seen = self.inspect(name)["all"]
+            self.assertEqual((seen["task"], seen["examples"], seen["longest"]), (task, 6, longest))
+            self.assertEqual((seen["classes"], seen["labels"]), (["cat", "dog"], [3, 3]))
+        # Pictures that are not square are shown as a curve until their width is given.
+        done = self.run_program("data", "inspect", "pictures", "--images", "out", code=2)
+        self.assertIn("--width", done.stderr)
+        self.run_program("data", "inspect", "pictures", "--images", "out", "--width", 6,
+                         "--samples", 2)
+        self.assertEqual(grey_pixels((self.folder / "out/all-001-dog.png").read_bytes()),
+                         (6, 4, [10] * 24))
+
+    def test_arrays_and_pairs(self):
+        values = struct.pack("<60f", *range(60))
+        labels = struct.pack("<5q", 0, 1, 2, 1, 1)
+        for name, kind, shape, data in [("x.npy", "<f4", "(5, 4, 3)", values),
+                                        ("y.npy", "<i8", "(5,)", labels)]:
+            header = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+            header = header.ljust(117) + "\n"
+            self.write(f"arrays/{name}",
+                       b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header.encode() + data)
+        seen = self.inspect("arrays")["all"]
+        self.assertEqual((seen["task"], seen["channels"], seen["longest"]), ("npy", 3, 4))
+        self.assertEqual(seen["labels"], [1, 3, 1])
+        for part, count in [("train", 4), ("eval", 2), ("test", 3)]:
+            self.write(f"aan/new_aan_pairs.{part}.tsv",
+                       "".join(f"{i % 2}.0\ta{i}\tb{i}\tfirst {part} {i}\tsecond paper\n"
+                               for i in range(count)))
+        pairs = self.inspect("aan", "--samples", 1)
+        self.assertEqual({name: s["examples"] for name, s in pairs.items()},
+                         {"train": 4, "validation": 2, "test": 3})
+        self.assertEqual(pairs["train"]["labels"], [2, 2])
+        self.assertEqual(len(pairs["train"]["samples"][0]["text"]), 2)
+        self.assertIn("second paper", pairs["train"]["samples"][0]["text"][1])
+
+    def test_config_shows_what_training_sees(self):
+        self.run_program("data", "make", "pathfinder", "--out", "data", "--count", 30)
+        self.write("c.toml", '[task]\nname = "pathfinder"\npath = "data"\ntrain = 10\n')
+        seen = self.inspect("--config", "c.toml")
+        self.assertEqual({name: s["examples"] for name, s in seen.items()},
+                         {"train": 10, "validation": 3, "test": 3})
+        self.write("d.toml", '[task]\ntrain = 20\nvalidation = 4\ntest = 5\nmin_length = 5\n'
+                             'max_length = 40\nmax_tokens = 9\n')
+        made = self.inspect("--config", "d.toml")
+        self.assertEqual([s["examples"] for s in made.values()], [20, 4, 5])
+        self.assertEqual(made["train"]["longest"], 9, "cut as training cuts")
+
+    def test_wrong_use(self):
+        self.run_program("data", "inspect", code=2)
+        done = self.run_program("data", "inspect", "nowhere", code=1)
+        self.assertIn("nowhere", done.stderr)
+        self.write("odd/what.xyz", "?")
+        done = self.run_program("data", "inspect", "odd", code=2)
+        self.assertIn("--task", done.stderr)
+        done = self.run_program("data", "inspect", "odd", "--task", "pathfinde", code=2)
+        self.assertIn('did you mean "pathfinder"', done.stderr)
+        self.write("c.toml", "[task]\n")
+        self.run_program("data", "inspect", "odd", "--task", "text", "--config", "c.toml", code=2)
+
+
+class Pathfinder(InspectCase):
     def test_pathfinder(self):
         done = self.run_program("data", "make", "pathfinder", "--out", "data", "--count", 40,
                                 "--seed", 3, "--threads", 2, "--json")
@@ -152,73 +267,6 @@ class Inspect(InspectCase):
         self.assertIn("1 example(s) were skipped", done.stderr)
         self.assertIn("sample_4.png", done.stderr)
         self.assertEqual(json.loads(done.stdout)[0]["skipped"], 1)
-
-    def test_text_table(self):
-        rows = ["text,kind,writer"]
-        rows += [f'"{"good " * (i + 1)}é film",pos,{i % 3}' for i in range(12)]
-        rows += [f'"bad film\n{i}",neg,{i % 3}' for i in range(8)]
-        self.write("reviews.csv", "\n".join(rows) + "\n")
-        settings = ["--set", "task.text_column=text", "--set", "task.label_column=kind",
-                    "--set", "task.group_column=writer"]
-        seen = self.inspect("reviews.csv", *settings)["all"]
-        self.assertEqual(seen["examples"], 20)
-        self.assertEqual(dict(zip(seen["classes"], seen["labels"])), {"pos": 12, "neg": 8})
-        self.assertEqual(seen["groups"], 3)
-        self.assertEqual(seen["unit"], "characters")
-        self.assertEqual(seen["longest"], 5 * 12 + len("é film"))
-        self.assertEqual(seen["shortest"], len("bad film\n0"))
-        text = self.run_program("data", "inspect", "reviews.csv", *settings).stdout
-        self.assertIn("good é film", text)
-        self.assertIn("bad film 0", text, "a line end would break the list")
-        self.assertIn("60.0 %", text)
-        done = self.run_program("data", "inspect", "reviews.csv", *settings, "--images", "p", code=2)
-        self.assertIn("no pictures", done.stderr)
-
-    def test_series(self):
-        rows = ["a,b"] + [f"{i % 7},{(i * i) % 11 - 5}" for i in range(300)]
-        self.write("s.csv", "\n".join(rows) + "\n")
-        settings = ["--task", "series", "--set", "task.target=forecast"]
-        seen = self.inspect("s.csv", *settings)
-        only = next(iter(seen.values()))
-        self.assertEqual((only["longest"], only["channels"]), (300, 2))
-        text = self.run_program("data", "inspect", "s.csv", *settings).stdout
-        braille = [line for line in text.splitlines()
-                   if any("\u2800" <= c <= "\u28ff" for c in line)]
-        self.assertEqual(len(braille), 8, "two channels of four rows")
-        self.assertIn(" 6 ", braille[0])
-        self.assertIn("-5 ", braille[7])
-
-    def test_values_are_spread(self):
-        self.write("t.csv", "x,y\n" + "".join(f"{i} {i + 1} {i + 2},{i / 2}\n" for i in range(11)))
-        settings = ["--task", "csv", "--set", "task.series_column=x", "--set",
-                    "task.target_columns=y", "--set", "task.target=value"]
-        seen = self.inspect("t.csv", *settings)["all"]
-        self.assertEqual(seen["values"], [{"least": 0.0, "mean": 2.5, "most": 5.0}])
-        self.assertIn("2.5", self.run_program("data", "inspect", "t.csv", *settings).stdout)
-
-    def test_config_shows_what_training_sees(self):
-        self.run_program("data", "make", "pathfinder", "--out", "data", "--count", 30)
-        self.write("c.toml", '[task]\nname = "pathfinder"\npath = "data"\ntrain = 10\n')
-        seen = self.inspect("--config", "c.toml")
-        self.assertEqual({name: s["examples"] for name, s in seen.items()},
-                         {"train": 10, "validation": 3, "test": 3})
-        self.write("d.toml", '[task]\ntrain = 20\nvalidation = 4\ntest = 5\nmin_length = 5\n'
-                             'max_length = 40\nmax_tokens = 9\n')
-        made = self.inspect("--config", "d.toml")
-        self.assertEqual([s["examples"] for s in made.values()], [20, 4, 5])
-        self.assertEqual(made["train"]["longest"], 9, "cut as training cuts")
-
-    def test_wrong_use(self):
-        self.run_program("data", "inspect", code=2)
-        done = self.run_program("data", "inspect", "nowhere", code=1)
-        self.assertIn("nowhere", done.stderr)
-        self.write("odd/what.xyz", "?")
-        done = self.run_program("data", "inspect", "odd", code=2)
-        self.assertIn("--task", done.stderr)
-        done = self.run_program("data", "inspect", "odd", "--task", "pathfinde", code=2)
-        self.assertIn('did you mean "pathfinder"', done.stderr)
-        self.write("c.toml", "[task]\n")
-        self.run_program("data", "inspect", "odd", "--task", "text", "--config", "c.toml", code=2)
 
 
 if __name__ == "__main__":
