@@ -256,6 +256,15 @@ TEST(Files, LargeFilesAreRefused) {
                   "a.zip: entry zeros: more than 4999999 bytes");
   test::write_files(folder / "f", {{"zeros", std::string(5000, '\0')}});
   expect_contains(refuse(folder / "f", 4999), "f/zeros: more than 4999 bytes");
+  // A zip that claims 10 bytes and holds 5 MB is stopped at the limit too.
+  std::string lie = read_file(folder / "a.zip");
+  const std::string size("\x40\x4b\x4c\x00", 4), small("\x0a\x00\x00\x00", 4);
+  size_t lies = 0;
+  for (size_t at; (at = lie.find(size)) != std::string::npos; ++lies) lie.replace(at, 4, small);
+  ASSERT_GT(lies, 0u);
+  write_file_atomically(folder / "lie.zip", lie);
+  expect_contains(refuse(folder / "lie.zip", 100'000),
+                  "lie.zip: entry zeros: more than 100000 bytes");
   // A claim takes no memory: 7 GB in the header, nothing behind it.
   write_file_atomically(folder / "claim.tar",
                         test::tar_entry("big", "", '0', "", 7'000'000'000) + test::tar_end());

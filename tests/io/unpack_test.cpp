@@ -159,6 +159,24 @@ TEST_F(Unpack, CutAndOversizedArchivesLeaveNothing) {
   unpack_archive(folder_ / "a.tar", folder_ / "out", options);
 }
 
+// A zip that claims 10 bytes and holds more.
+TEST_F(Unpack, WhatIsWrittenIsCounted) {
+  test::write_archive(folder_ / "a.zip", {{"zeros", std::string(5'000'000, '\0')}});
+  std::string bytes = read_file(folder_ / "a.zip");
+  const std::string size("\x40\x4b\x4c\x00", 4), small("\x0a\x00\x00\x00", 4);
+  for (size_t at; (at = bytes.find(size)) != std::string::npos;) bytes.replace(at, 4, small);
+  fs::remove(folder_ / "a.zip");
+  write_file_atomically(folder_ / "a.tar", bytes);
+  UnpackOptions options;
+  options.limit = 100'000;
+  const auto message = test::message_of<std::runtime_error>(
+      [&] { unpack_archive(folder_ / "a.tar", folder_ / "out", options); });
+  EXPECT_NE(message.find("entry zeros: the archive unpacks to more than 100000 bytes"),
+            std::string::npos)
+      << message;
+  expect_nothing_else();
+}
+
 TEST_F(Unpack, AFileInTheWayIsNamed) {
   expect_refused(tar_entry("a", "x") + tar_entry("a/b", "y") + tar_end(), "entry a/b: ");
 }
