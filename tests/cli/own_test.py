@@ -157,6 +157,30 @@ class Text(Own):
         self.assertGreater(recall["balanced"], 0.5)
 
 
+class Pairs(Own):
+    def test_two_documents_are_compared(self):
+        """Retrieval in the public format: pairs cite each other when they are of one kind."""
+        def text(kind):
+            return "".join(self.random.choice("abc" if kind else "xyz") + " "
+                           for _ in range(self.random.randrange(5, 12)))
+
+        os.mkdir(self.folder / "aan")
+        for name, count in (("train", 160), ("eval", 40), ("test", 60)):
+            with open(self.folder / f"aan/new_aan_pairs.{name}.tsv", "w") as file:
+                for i in range(count):
+                    a, b = i % 2, i // 2 % 2
+                    file.write(f"{float(a == b)}\tP{i}\tQ{i}\t{text(a)}\t{text(b)}\n")
+        self.train('name = "retrieval"\npath = "aan"\nmin_frequency = 1\n', steps=150)
+        e = self.evaluate()
+        self.assertEqual(e["examples"], 60)
+        self.assertGreater(e["accuracy"], 0.9)  # neither document alone tells anything: 0.5
+        lines = (self.folder / "aan/new_aan_pairs.test.tsv").read_text().splitlines()
+        fields = [line.split("\t") for line in lines]
+        said = self.predict(stdin="".join(f"{f[3]}\t{f[4]}\n" for f in fields))
+        right = sum(float(p["label"]) == float(f[0]) for p, f in zip(said, fields, strict=True))
+        self.assertAlmostEqual(e["accuracy"], right / 60, places=12)
+
+
 class Series(Own):
     def test_forecast_against_the_last_value(self):
         t = np.arange(1500)
