@@ -227,7 +227,7 @@ class Use(Cli):
         self.fails("data", "inspect", "mnist", code=1, says="t10k-images-idx3-ubyte.gz")
         self.fails("train", self.config, "--set", "task.name=mnist", code=2, says="task.path")
         self.fails("train", self.config, *MNIST, "--set", "task.path=nowhere", code=1,
-                   says="nowhere: there is no such folder")
+                   says="nowhere: there is no such file or folder")
 
     def test_init_from(self):
         self.run_program("train", self.config, "--out", "a")
