@@ -582,7 +582,8 @@ class WrongInput(Cli):
         self.fails("train", self.config, "--set", "model.heads=12", code=2, says="at most 6 heads")
         self.fails("train", self.config, "--set", "training.batch=301", code=2,
                    says="training.batch is 301 but there are 300")
-        self.fails("train", SOURCE / "configs/speech_commands.toml", code=2, says="no reader")
+        self.fails("train", SOURCE / "configs/speech_commands.toml", code=1,
+                   says="rotrnn data download speech_commands")
         self.assertFalse((self.folder / "runs").exists(), "nothing is left behind")
 
     def test_runs(self):
