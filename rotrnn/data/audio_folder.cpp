@@ -1,8 +1,5 @@
 #include "rotrnn/data/audio_folder.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
 #include <utility>
 
 #include "rotrnn/data/class_folder.h"
@@ -15,21 +12,13 @@ void read_audio_folder(const ReadRequest& request, RecordWriter& out) {
   require_target(request.options, {TaskTarget::label, TaskTarget::value, TaskTarget::forecast});
   const ClassFolder files(request, {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aiff",
                                     ".aif", ".aifc", ".au", ".snd", ".w64", ".rf64", ".caf"});
-  int64_t rate = 0;
   files.visit([&](Record record, const std::string& where, std::string_view bytes) {
     const Audio audio = parse_audio(bytes, where);
-    if (rate != 0 && audio.sample_rate != rate) {
-      throw std::runtime_error(
-          fmt::format("{}: {} samples a second, the files before it have {}; resample them to one "
-                      "rate",
-                      where, audio.sample_rate, rate));
-    }
-    rate = audio.sample_rate;
     if (audio.samples.empty()) {
-      out.form({Element::i16, audio.channels, kPcmScale, 1}, where);
+      out.form({Element::i16, audio.channels, kPcmScale, 1, audio.sample_rate}, where);
       out.add_values(std::move(record), std::span<const int16_t>(audio.pcm));
     } else {
-      out.form({Element::f32, audio.channels, 1, 1}, where);
+      out.form({Element::f32, audio.channels, 1, 1, audio.sample_rate}, where);
       out.add_values(std::move(record), std::span<const float>(audio.samples));
     }
   });

@@ -26,9 +26,8 @@ using Json = nlohmann::json;
 
 // 8 bytes of magic, the length of the header and of the data, the header (JSON), the data. Another
 // version of the format, or of any reader, has another magic.
-constexpr char kMagic[9] = "rotrec01";
+constexpr char kMagic[9] = "rotrec02";
 constexpr int64_t kPrefix = 24;
-constexpr int64_t kSmall = int64_t{4} << 20;  // reading fewer bytes anew takes no time
 constexpr const char* kEnding = ".records";
 
 struct File {
@@ -85,6 +84,15 @@ std::string settings_text(const TaskOptions& o) {
       .dump();
 }
 
+// The settings that change what is made.
+std::string making_text(const TaskOptions& o) {
+  const ListOpsOptions& l = o.listops;
+  return Json{o.seed,        o.counts.train,   o.counts.validation,   o.counts.test,
+              l.min_length,  l.max_length,     l.max_depth,           l.max_args,
+              o.distractors, o.contour_length, l.operator_probability}
+      .dump();
+}
+
 Json header_of(const Records& r) {
   Json names = Json::array(), splits = Json::array(), groups = Json::array(),
        values = Json::array(), token_classes = Json::array(), sizes = Json::array();
@@ -100,6 +108,8 @@ Json header_of(const Records& r) {
           {"channels", r.form.channels},
           {"scale", r.form.scale},
           {"towers", r.form.towers},
+          {"rate", r.form.rate},
+          {"channel_names", r.form.names},
           {"classes", r.classes},
           {"labels", r.labels},
           {"names", names},
@@ -114,8 +124,12 @@ Json header_of(const Records& r) {
 
 Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t bytes) {
   Records r;
-  r.form = {static_cast<Element>(h.at("element").get<int>()), h.at("channels").get<int64_t>(),
-            h.at("scale").get<double>(), h.at("towers").get<int64_t>()};
+  r.form = {static_cast<Element>(h.at("element").get<int>()),
+            h.at("channels").get<int64_t>(),
+            h.at("scale").get<double>(),
+            h.at("towers").get<int64_t>(),
+            h.at("rate").get<int64_t>(),
+            h.at("channel_names").get<std::vector<std::string>>()};
   h.at("classes").get_to(r.classes);
   h.at("labels").get_to(r.labels);
   h.at("skipped").get_to(r.skipped);
@@ -148,20 +162,26 @@ Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t byte
 
 std::string cache_key(const TaskOptions& options, int threads) {
   if (options.cache == "none") return "";
+  const std::string* paths[] = {&options.path, &options.train_path, &options.validation_path,
+                                &options.test_path};
+  const bool made = std::all_of(std::begin(paths), std::end(paths),
+                                [](const std::string* path) { return path->empty(); });
   std::string text = std::string(kMagic) + settings_text(options);
+  if (made) text += making_text(options);
   int64_t bytes = 0;
-  for (const std::string* path :
-       {&options.path, &options.train_path, &options.validation_path, &options.test_path}) {
+  for (const std::string* path : paths) {
     text += "|";
     if (path->empty()) continue;
     const auto files = files_of(*path);
     for (const File& file : files) bytes += file.bytes;
-    if (bytes < kSmall) continue;
+    if (bytes < kSmallSet) continue;
     const auto sums = checksums(files, threads);
-    for (size_t i = 0; i < files.size(); ++i)
+    for (size_t i = 0; i < files.size(); ++i) {
       text += fmt::format("{} {}\n", sums[i], files[i].name);
+    }
   }
-  return bytes < kSmall ? "" : fmt::format("{}-{}", options.name, sha256_hex(text).substr(0, 32));
+  if (!made && bytes < kSmallSet) return "";
+  return fmt::format("{}-{}", options.name, sha256_hex(text).substr(0, 32));
 }
 
 std::optional<Records> load_cached(const fs::path& folder, const std::string& key) {

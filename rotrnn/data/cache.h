@@ -12,8 +12,11 @@
 
 namespace rotrnn {
 
-/// The name of a set in the cache: a checksum of the content of its files, of the settings and of
-/// the version of the format. Empty when there is nothing to gain: no files, or few bytes.
+/// Sets of fewer bytes are not kept: reading or making them anew takes no time.
+inline constexpr int64_t kSmallSet = int64_t{4} << 20;
+
+/// The name of a set in the cache: a checksum of the content of its files, of the settings that
+/// change what is read or made, and of the version of the format. Empty when it is not to be kept.
 std::string cache_key(const TaskOptions& options, int threads);
 
 /// The set of that name, or nothing when there is none or it is damaged.

@@ -14,7 +14,7 @@
 namespace rotrnn {
 namespace {
 
-constexpr RecordForm kForm{Element::u8, 1, 1, 1};
+const RecordForm kForm{Element::u8, 1, 1, 1};
 
 // The record of a review by its name, without what is in front of train/ or test/.
 std::optional<Record> record_of(const std::string& name) {

@@ -11,7 +11,7 @@ namespace rotrnn {
 namespace {
 
 constexpr int64_t kMaxTokens = 2048;
-constexpr RecordForm kForm{Element::u8, 1, 1, 1};
+const RecordForm kForm{Element::u8, 1, 1, 1};
 
 int64_t max_tokens(const TaskOptions& o) {
   return o.max_tokens > 0 ? o.max_tokens : kMaxTokens;
@@ -54,7 +54,13 @@ TaskFacts listops_facts(const TaskOptions& options) {
 }
 
 void read_listops(const ReadRequest& request, RecordWriter& out) {
-  add(read_listops_folder(request.path), out);
+  if (!std::filesystem::is_regular_file(request.path)) {
+    add(read_listops_folder(request.path), out);
+    return;
+  }
+  out.form(kForm, "listops");
+  out.classes(digits());
+  add(read_listops_tsv(request.path), request.path.filename().c_str(), request.split, out);
 }
 
 void make_listops(const TaskOptions& options, int threads, RecordWriter& out) {

@@ -143,51 +143,55 @@ void OwnFiles::load_archive(const fs::path& archive) {
       });
 }
 
-OwnFiles::File OwnFiles::make_file(const ReadRequest& request, const std::string& name) const {
-  const bool given = request.split != Split::any;
-  return {name, archive_ ? file_label(request.path, name) : (root_ / name).string(),
-          given ? fmt::format("{}/{}", split_name(request.split), name) : name, request.split};
+OwnFiles::File OwnFiles::make_file(const std::string& name) const {
+  const bool given = split_ != Split::any;
+  return {name, archive_ ? file_label(path_, name) : (root_ / name).string(),
+          given ? fmt::format("{}/{}", split_name(split_), name) : name, split_};
 }
 
 OwnFiles::OwnFiles(const ReadRequest& request, std::vector<std::string_view> endings)
-    : endings_(std::move(endings)) {
-  const fs::path& path = request.path;
+    : path_(request.path), split_(request.split), endings_(std::move(endings)) {
   std::vector<std::string> names;
-  const bool folder = fs::is_directory(path);
-  const std::string own_name = path.filename().string();
-  if (folder) {
-    root_ = path;
-    names = list(path);
-  } else if (!fs::exists(path)) {
-    throw std::runtime_error(path.string() + ": there is no such file or folder; check task.path");
-  } else if (!wanted(own_name) && is_archive(path)) {
+  const std::string own_name = path_.filename().string();
+  if (fs::is_directory(path_)) {
+    root_ = path_;
+    names = list(path_);
+  } else if (!fs::exists(path_)) {
+    throw std::runtime_error(path_.string() + ": there is no such file or folder; check task.path");
+  } else if (!wanted(own_name) && is_archive(path_)) {
     archive_ = true;
-    load_archive(path);
+    load_archive(path_);
     for (const auto& [name, bytes] : packed_) names.push_back(name);
   } else {
-    root_ = path.parent_path();
-    files_.push_back(make_file(request, own_name));
-    for (const fs::directory_entry& entry :
-         fs::directory_iterator(root_.empty() ? fs::path(".") : root_)) {
-      const std::string name = entry.path().filename().string();
-      if (entry.is_regular_file() && wanted(name)) around_.push_back(make_file(request, name));
-    }
-    std::sort(around_.begin(), around_.end(),
-              [](const File& a, const File& b) { return a.name < b.name; });
+    single_ = true;
+    root_ = path_.parent_path();
+    files_.push_back(make_file(own_name));
     return;
   }
   if (names.empty()) {
     throw std::runtime_error(fmt::format("{}: there are no files in it whose names end in {}",
-                                         path.string(), fmt::join(endings_, " or ")));
+                                         path_.string(), fmt::join(endings_, " or ")));
   }
-  const bool named = request.split == Split::any &&
-                     std::any_of(names.begin(), names.end(), [](const std::string& name) {
-                       return split_of_name(name) == Split::train;
-                     });
+  const bool named =
+      split_ == Split::any && std::any_of(names.begin(), names.end(), [](const std::string& name) {
+        return split_of_name(name) == Split::train;
+      });
   for (const std::string& name : names) {
-    files_.push_back(make_file(request, name));
+    files_.push_back(make_file(name));
     if (named) files_.back().split = split_of_name(name);
   }
+}
+
+std::vector<OwnFiles::File> OwnFiles::around() const {
+  if (!single_) return files_;
+  std::vector<File> out;
+  for (const fs::directory_entry& entry :
+       fs::directory_iterator(root_.empty() ? fs::path(".") : root_)) {
+    const std::string name = entry.path().filename().string();
+    if (wanted(name) && entry.is_regular_file()) out.push_back(make_file(name));
+  }
+  std::sort(out.begin(), out.end(), [](const File& a, const File& b) { return a.name < b.name; });
+  return out;
 }
 
 std::string OwnFiles::read(const File& file) const {

@@ -33,7 +33,7 @@ class OwnFiles {
   const std::vector<File>& files() const { return files_; }
 
   /// All files that lie around a single file; the same as files() otherwise.
-  const std::vector<File>& around() const { return around_.empty() ? files_ : around_; }
+  std::vector<File> around() const;
 
   /// The bytes of a file, unpacked if they are gzip.
   std::string read(const File& file) const;
@@ -42,13 +42,15 @@ class OwnFiles {
   std::vector<std::string> list(const std::filesystem::path& folder) const;
   void load_archive(const std::filesystem::path& archive);
   bool wanted(std::string_view name) const;
-  File make_file(const ReadRequest& request, const std::string& name) const;
+  File make_file(const std::string& name) const;
 
+  std::filesystem::path path_;
+  Split split_;                 // of the request
   std::filesystem::path root_;  // folder of the names, unless they are in an archive
   std::vector<std::string_view> endings_;
   std::map<std::string, std::string> packed_;  // content of an archive
-  bool archive_ = false;
-  std::vector<File> files_, around_;
+  bool archive_ = false, single_ = false;
+  std::vector<File> files_;
 };
 
 /// The words of a file's name in small letters: letters and digits between anything else, without

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr RecordForm kForm{Element::u8, 1, 1.0 / 255, 1};
+const RecordForm kForm{Element::u8, 1, 1.0 / 255, 1};
 constexpr int64_t kTrain = 160'000, kValidation = 20'000, kTest = 20'000;  // of the public release
 constexpr std::string_view kSet = "curv_contour_length_14/";
 
@@ -59,7 +59,8 @@ constexpr int64_t kBlock = 1024;
 
 // Test first, then validation, then train, so that a larger training set leaves the others alone.
 void make(int64_t size, const TaskOptions& o, int threads, RecordWriter& out) {
-  const PathfinderOptions options = pathfinder_preset(size);
+  PathfinderOptions options = pathfinder_preset(size, o.contour_length);
+  if (o.distractors >= 0) options.distractors = o.distractors;
   begin(out, o.name);
   const auto or_default = [](int64_t given, int64_t count) { return given > 0 ? given : count; };
   const int64_t test = or_default(o.counts.test, kTest);

@@ -267,7 +267,9 @@ nlohmann::json to_json(const Preprocessing& p) {
            {{"element", kElements[static_cast<size_t>(p.form.element)]},
             {"channels", p.form.channels},
             {"scale", p.form.scale},
-            {"towers", p.form.towers}}},
+            {"towers", p.form.towers},
+            {"rate", p.form.rate},
+            {"names", p.form.names}}},
           {"max_length", p.max_length},
           {"vocabulary", p.vocabulary},
           {"end_mark", p.end_mark},
@@ -297,6 +299,8 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json) {
   p.form.channels = form.at("channels").get<int64_t>();
   p.form.scale = form.at("scale").get<double>();
   p.form.towers = form.at("towers").get<int64_t>();
+  p.form.rate = form.at("rate").get<int64_t>();
+  form.at("names").get_to(p.form.names);
   json.at("max_length").get_to(p.max_length);
   json.at("vocabulary").get_to(p.vocabulary);
   json.at("end_mark").get_to(p.end_mark);

@@ -176,6 +176,14 @@ void RecordWriter::form(const RecordForm& form, const std::string& where) {
             ? fmt::format("{}: {} channels, but the files before it have {}; all sequences of a "
                           "set need the same channels",
                           where, form.channels, kept.channels)
+        : kept.rate != form.rate
+            ? fmt::format("{}: {} samples a second, the files before it have {}; resample them to "
+                          "one rate",
+                          where, form.rate, kept.rate)
+        : kept.names != form.names
+            ? fmt::format("{}: its channels are {}, those of the files before it {}; name them in "
+                          "task.channel_columns",
+                          where, fmt::join(form.names, ", "), fmt::join(kept.names, ", "))
             : fmt::format("{}: its numbers are of another kind than those of the files before it; "
                           "convert them all to one format",
                           where));

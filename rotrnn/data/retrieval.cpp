@@ -19,7 +19,7 @@
 namespace rotrnn {
 namespace {
 
-constexpr RecordForm kForm{Element::u8, 1, 1, 2};
+const RecordForm kForm{Element::u8, 1, 1, 2};
 
 struct PairFile {
   const char *file, *name;

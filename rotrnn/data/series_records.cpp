@@ -200,7 +200,7 @@ void read_series_records(const ReadRequest& request, RecordWriter& out) {
                       "task.channel_columns",
                       fmt::join(names, ", "), files.files()[0].where, fmt::join(channels, ", ")));
     }
-    out.form({Element::f32, std::ssize(names), 1, 1}, file.where);
+    out.form({Element::f32, std::ssize(names), 1, 1, 0, names}, file.where);
     reader.read();
   }
 }

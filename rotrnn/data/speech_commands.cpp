@@ -156,7 +156,7 @@ Split speech_split(std::string_view file) {
 
 void read_speech_commands(const ReadRequest& request, RecordWriter& out) {
   require_one_path(request);
-  out.form({Element::i16, 1, kPcmScale, 1}, request.path.string());
+  out.form({Element::i16, 1, kPcmScale, 1, kRate}, request.path.string());
   if (request.labelled) {
     read_labelled(request, out);
     return;

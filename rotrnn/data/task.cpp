@@ -121,6 +121,17 @@ Preprocessing fitted(const TaskFacts& facts, const RecordForm& form, const std::
         fmt::format("{}: {} channels in {} sequence(s), the model was trained on {} in {}", where,
                     form.channels, form.towers, p.form.channels, p.form.towers));
   }
+  if (form.rate != p.form.rate && form.rate != 0 && p.form.rate != 0) {
+    throw std::runtime_error(
+        fmt::format("{}: {} samples a second, the model was trained on {}; resample it", where,
+                    form.rate, p.form.rate));
+  }
+  if (form.names != p.form.names) {
+    throw std::runtime_error(fmt::format(
+        "{}: its channels are {}, the model was trained on {}; bring them into this order, or name "
+        "them so",
+        where, fmt::join(form.names, ", "), fmt::join(p.form.names, ", ")));
+  }
   p.form = form;
   return p;
 }
@@ -217,6 +228,10 @@ Records read_task(const TaskOptions& options, int threads) {
   const auto folder = cache_folder(options);
   if (auto cached = load_cached(folder, key)) return *std::move(cached);
   Records records = read_anew(task, options, threads);
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < records.sequences.size(); ++i)
+    bytes += std::ssize(records.sequences.at(i));
+  if (bytes < kSmallSet) return records;
   try {
     save_cached(folder, key, records);
   } catch (const std::exception& error) {

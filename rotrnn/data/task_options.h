@@ -63,7 +63,9 @@ struct TaskOptions {
   int64_t horizon = 1;  // steps ahead to forecast
   int64_t window = 0;   // steps of one example cut from a long series; 0: the whole series
 
-  std::string words;  // Speech Commands: the words to tell apart; empty: all there are
+  int64_t contour_length = 14;  // Pathfinder: paddles of a curve that is made
+  int64_t distractors = -1;     // and other curves; -1: as the Long Range Arena has them
+  std::string words;            // Speech Commands: the words to tell apart; empty: all there are
 
   // Loading.
   std::string cache;         // folder for decoded data; empty: the user's cache, "none": no files

@@ -56,7 +56,7 @@ constexpr Task kTasks[] = {
     {"image_folder", "your pictures, a folder a class", true, read_image_folder, nullptr,
      Order::by_name, prepare_values, nullptr, nullptr, false, nullptr},
     {"csv", "a table with a row an example: a text or a series in a column", true, read_csv_records,
-     nullptr, Order::as_added, prepare_either, nullptr, nullptr, false, nullptr},
+     nullptr, Order::as_added, prepare_either, nullptr, read_text_line, false, nullptr},
     {"series", "tables with a row a step of time, a column a channel", true, read_series_records,
      nullptr, Order::as_added, prepare_values, nullptr, nullptr, false, nullptr},
     {"npy", "NumPy arrays [count, time, channels] with an array of labels", true, read_npy_records,

@@ -83,6 +83,10 @@ void bind_task(const Section& add, TaskOptions& t) {
   add("keep_every", IntegerKey{&t.keep_every, 1, 1 << 20},
       "use every k-th step of a series only; 2: half the sampling rate");
   add("words", &t.words, "Speech Commands: words to tell apart, separated by commas; empty: all");
+  add("contour_length", IntegerKey{&t.contour_length, 2, 1000},
+      "Pathfinder, Path-X: dashes of each of the two curves that are made");
+  add("distractors", IntegerKey{&t.distractors, -1, 1000},
+      "Pathfinder, Path-X: other curves in a made picture; -1: as the Long Range Arena has them");
   add("permuted", &t.permuted, "MNIST: read the pixels in one random order");
   add("cache", &t.cache,
       "folder for decoded data; empty: rotrnn in the user's cache folder; none: no cache");

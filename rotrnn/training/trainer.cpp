@@ -114,6 +114,14 @@ class Trainer {
 
   Sampler make_sampler() const {
     const auto seed = static_cast<uint64_t>(options_.seed);
+    const TaskOptions& task = request_.config.task;
+    if (task.target == TaskTarget::forecast && task.window == 0 &&
+        data_.train.size() < options_.batch) {
+      throw std::invalid_argument(
+          fmt::format("training.batch is {} but there are {} series to train on; task.window cuts "
+                      "them into more examples",
+                      options_.batch, data_.train.size()));
+    }
     if (options_.batch_tokens == 0) return {data_.train.size(), options_.batch, seed};
     std::vector<int64_t> lengths;
     for (int64_t i = 0; i < data_.train.size(); ++i) lengths.push_back(data_.train.length(i));

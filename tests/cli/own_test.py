@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import wave
 from pathlib import Path
 
 import numpy as np
@@ -156,6 +157,30 @@ class Text(Own):
         self.assertGreater(recall["balanced"], 0.5)
 
 
+class Pairs(Own):
+    def test_two_documents_are_compared(self):
+        """Retrieval in the public format: pairs cite each other when they are of one kind."""
+        def text(kind):
+            return "".join(self.random.choice("abc" if kind else "xyz") + " "
+                           for _ in range(self.random.randrange(5, 12)))
+
+        os.mkdir(self.folder / "aan")
+        for name, count in (("train", 160), ("eval", 40), ("test", 60)):
+            with open(self.folder / f"aan/new_aan_pairs.{name}.tsv", "w") as file:
+                for i in range(count):
+                    a, b = i % 2, i // 2 % 2
+                    file.write(f"{float(a == b)}\tP{i}\tQ{i}\t{text(a)}\t{text(b)}\n")
+        self.train('name = "retrieval"\npath = "aan"\nmin_frequency = 1\n', steps=150)
+        e = self.evaluate()
+        self.assertEqual(e["examples"], 60)
+        self.assertGreater(e["accuracy"], 0.9)  # neither document alone tells anything: 0.5
+        lines = (self.folder / "aan/new_aan_pairs.test.tsv").read_text().splitlines()
+        fields = [line.split("\t") for line in lines]
+        said = self.predict(stdin="".join(f"{f[3]}\t{f[4]}\n" for f in fields))
+        right = sum(float(p["label"]) == float(f[0]) for p, f in zip(said, fields, strict=True))
+        self.assertAlmostEqual(e["accuracy"], right / 60, places=12)
+
+
 class Series(Own):
     def test_forecast_against_the_last_value(self):
         t = np.arange(1500)
@@ -232,6 +257,28 @@ class Wrong(Own):
         self.assertIn('did you mean "answer"', self.error(
             'name = "csv"\npath = "c.csv"\nseries_column = "series"\nlabel_column = "anwser"\n'))
         self.assertFalse((self.folder / "run").exists())
+
+    def test_what_is_not_like_the_training_data_is_refused(self):
+        def wav(name, rate):
+            with wave.open(str(self.folder / name), "wb") as file:
+                file.setparams((1, 2, rate, 0, "NONE", ""))
+                file.writeframes(bytes(self.random.randrange(256) for _ in range(200)))
+
+        for i in range(20):
+            os.makedirs(self.folder / f"sounds/{'ab'[i % 2]}", exist_ok=True)
+            wav(f"sounds/{'ab'[i % 2]}/{i}.wav", 8000)
+        wav("fast.wav", 16000)
+        self.train('name = "audio_folder"\npath = "sounds"\n', steps=1)
+        self.assertEqual(len(self.predict("sounds/a/0.wav")), 1)
+        self.assertIn("16000 samples a second, the model was trained on 8000",
+                      self.run_program("predict", "run", "fast.wav", code=1).stderr)
+
+        self.write_csv("s.csv", ["a", "b"], [[i, i] for i in range(200)])
+        self.write_csv("swapped.csv", ["b", "a"], [[i, i] for i in range(20)])
+        self.train('name = "series"\npath = "s.csv"\ntarget = "forecast"\nwindow = 10\n', steps=1,
+                   model='pooling = "none"')
+        self.assertIn("its channels are b, a, the model was trained on a, b",
+                      self.run_program("predict", "run", "swapped.csv", code=1).stderr)
 
     def test_bad_rows_are_named(self):
         def series(rows):

@@ -154,13 +154,13 @@ TEST(AudioFolder, KeepsChannelsAndBits) {
   const Records stereo = test::read_everywhere(
       read_audio_folder, {{"a/1.wav", wav_bytes(Samples{1, 2, 3, 4}, 8000, 2)},
                           {"b/2.WAV", wav_bytes(Samples{-5, 6}, 8000, 2)}});
-  EXPECT_EQ(stereo.form, (RecordForm{Element::i16, 2, 1.0 / 32768, 1}));
+  EXPECT_EQ(stereo.form, (RecordForm{Element::i16, 2, 1.0 / 32768, 1, 8000}));
   EXPECT_EQ(stereo.steps(0), 2);
   EXPECT_EQ(test::numbers<int16_t>(stereo, 1), (Samples{-5, 6}));
   const Records floats = test::read_everywhere(
       read_audio_folder, {{"a/1.wav", wav_bytes(std::vector<float>{0.25F})},
                           {"b/2.wav", wav_bytes(std::vector<float>{-0.5F, 1.F})}});
-  EXPECT_EQ(floats.form, (RecordForm{Element::f32, 1, 1, 1}));
+  EXPECT_EQ(floats.form, (RecordForm{Element::f32, 1, 1, 1, 16000}));
   EXPECT_EQ(test::numbers<float>(floats, 1), (std::vector<float>{-0.5F, 1.F}));
 }
 

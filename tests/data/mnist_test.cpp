@@ -234,7 +234,7 @@ TEST(Mnist, FilesThatDoNotFitAreRefused) {
   none.path = folder / "nowhere";
   EXPECT_NE(test::message_of<std::runtime_error>([&] {
               load_task(none, 1);
-            }).find("there is no such folder"),
+            }).find("there is no such file or folder"),
             std::string::npos);
   none.path.clear();
   EXPECT_NE(test::message_of<std::invalid_argument>([&] { load_task(none, 1); }).find("task.path"),

@@ -46,7 +46,7 @@ TEST_F(SeriesRecords, RowsAreGathered) {
   const Records r = read(file("f.csv",
                               "kind,id,x,who,y\na,s1,1,ann,10\na,s1,2,ann,20\nb,s2,3,bob,30\n"
                               "a,s1,4,ann,40\nb,s2,5,bob,50\n"));
-  EXPECT_EQ(r.form, (RecordForm{Element::f32, 2, 1, 1}));
+  EXPECT_EQ(r.form, (RecordForm{Element::f32, 2, 1, 1, 0, {"x", "y"}}));
   EXPECT_EQ(test::names(r), (Names{"f.csv:s1", "f.csv:s2"}));
   EXPECT_EQ(test::labels(r), (Names{"a", "b"}));
   EXPECT_EQ(test::numbers<float>(r, 0), (Values{1, 10, 2, 20, 4, 40}));

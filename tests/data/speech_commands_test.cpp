@@ -52,7 +52,7 @@ TEST(SpeechCommands, TheListsDecide) {
   const Records r = test::read_everywhere(read_speech_commands, clips());
   EXPECT_EQ(r.size(), 10);
   EXPECT_EQ(r.classes, (Names{"no", "up", "yes"}));
-  EXPECT_EQ(r.form, (RecordForm{Element::i16, 1, 1.0 / 32768, 1}));
+  EXPECT_EQ(r.form, (RecordForm{Element::i16, 1, 1.0 / 32768, 1, 16000}));
   auto splits = splits_by_name(r);
   EXPECT_EQ(splits["yes/0132a06d_nohash_2.wav"], Split::validation);
   EXPECT_EQ(splits["yes/20d3f11f_nohash_0.wav"], Split::test);

@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I.
 //   tests/fuzz/pathfinder_metadata_fuzz.cpp rotrnn/data/pathfinder_metadata.cpp
-//   rotrnn/io/place.cpp -lfmt -o pathfinder_metadata_fuzz
+//   rotrnn/io/place.cpp rotrnn/io/utf8.cpp -lfmt -o pathfinder_metadata_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

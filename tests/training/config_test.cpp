@@ -134,7 +134,7 @@ TEST(Config, ShippedConfigsAreValid) {
     EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
     ++read;
   }
-  EXPECT_GE(read, 3);
+  EXPECT_GE(read, 30);
 }
 
 TEST(Config, PaperRowOfListOpsIsThePapers) {
@@ -154,6 +154,52 @@ TEST(Config, PaperRowOfListOpsIsThePapers) {
   EXPECT_NEAR(c.model.init.theta_max, 3.14159265358979 / 100, 1e-12);
   EXPECT_EQ(c.task.counts.train, 96'000);
   EXPECT_EQ(c.task.listops.min_length, 500);
+}
+
+// The table of the paper's hyperparameters, row by row.
+TEST(Config, PaperRowsAreThePapers) {
+  constexpr double pi = 3.14159265358979;
+  struct Row {
+    const char* name;
+    int64_t width, state;
+    double global_lr, recurrent_lr;
+    int64_t batch;
+    double decay, dropout;
+    int64_t steps;
+    double gamma_min, gamma_max, theta_max;
+    bool bidirectional;
+  };
+  const Row rows[] = {
+      {"lra/listops", 128, 256, 1e-3, 1e-3, 32, 0.05, 0.0, 80'000, 0.5, 0.999, pi / 100, false},
+      {"lra/text", 256, 192, 1e-3, 1e-3, 32, 0.05, 0.1, 50'000, 0.5, 0.8, pi / 10, false},
+      {"lra/retrieval", 128, 256, 1e-4, 1e-5, 32, 0.01, 0.1, 50'000, 0.5, 0.999, 2 * pi, false},
+      {"lra/image", 512, 384, 4.5e-3, 1e-3, 50, 0.05, 0.1, 250'000, 0.99, 0.999, 2 * pi, false},
+      {"lra/pathfinder", 192, 256, 4.5e-3, 1e-3, 64, 0.03, 0.05, 500'000, 0.1, 0.9999, pi / 10,
+       true},
+      {"lra/pathx", 192, 256, 4.5e-3, 1e-3, 32, 0.03, 0.2, 250'000, 0.999, 0.9999, pi / 10, true},
+      {"speech_commands", 96, 128, 8e-3, 1e-3, 16, 0.04, 0.1, 212'000, 0.1, 0.9999, pi / 10, false},
+      {"speech_commands_bidirectional", 96, 128, 8e-3, 1e-3, 16, 0.04, 0.1, 212'000, 0.1, 0.9999,
+       pi / 10, true},
+  };
+  for (const Row& row : rows) {
+    const Config c = load_config(std::string(ROTRNN_SOURCE "/configs/") + row.name + ".toml", {});
+    EXPECT_EQ(c.model.layer, "rotrnn") << row.name;
+    EXPECT_EQ(c.model.width, row.width) << row.name;
+    EXPECT_EQ(c.model.state, row.state) << row.name;
+    EXPECT_EQ(c.model.heads, 32) << row.name;
+    EXPECT_EQ(c.model.depth, 6) << row.name;
+    EXPECT_EQ(c.model.norm, NormKind::batch) << row.name;
+    EXPECT_EQ(c.model.bidirectional, row.bidirectional) << row.name;
+    EXPECT_EQ(c.model.dropout, row.dropout) << row.name;
+    EXPECT_EQ(c.training.global_lr, row.global_lr) << row.name;
+    EXPECT_EQ(c.training.recurrent_lr, row.recurrent_lr) << row.name;
+    EXPECT_EQ(c.training.batch, row.batch) << row.name;
+    EXPECT_EQ(c.training.weight_decay, row.decay) << row.name;
+    EXPECT_EQ(c.training.steps, row.steps) << row.name;
+    EXPECT_EQ(c.model.init.gamma_min, row.gamma_min) << row.name;
+    EXPECT_EQ(c.model.init.gamma_max, row.gamma_max) << row.name;
+    EXPECT_NEAR(c.model.init.theta_max, row.theta_max, 1e-12) << row.name;
+  }
 }
 
 TEST(Config, PaperRowsOfS5AreThePapers) {

@@ -1,0 +1,48 @@
+#include "rotrnn/cli/data_cache.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "rotrnn/cli/text.h"
+#include "rotrnn/data/cache.h"
+
+namespace rotrnn::cli {
+namespace {
+
+struct Options {
+  std::string folder;
+  bool clear = false, json = false;
+};
+
+int run(const Options& o) {
+  TaskOptions task;
+  task.cache = o.folder;
+  const auto folder = cache_folder(task);
+  const CacheSize size = cache_size(folder, o.clear);
+  if (o.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"folder", folder.string()},
+                                              {"sets", size.sets},
+                                              {"bytes", size.bytes},
+                                              {"cleared", o.clear}}
+                           .dump());
+  } else {
+    fmt::print("{}: {} decoded set(s), {}{}\n", folder.string(), size.sets,
+               bytes(static_cast<double>(size.bytes)), o.clear ? ", removed" : "");
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_data_cache(CLI::App& data, Action& action) {
+  auto options = std::make_shared<Options>();
+  auto* command = data.add_subcommand("cache", "Decoded data that are kept on disk");
+  command->add_option("--folder", options->folder, "another folder than the user's cache");
+  command->add_flag("--clear", options->clear, "remove them; they are made again when needed");
+  command->add_flag("--json", options->json, "one line of JSON");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+}  // namespace rotrnn::cli
