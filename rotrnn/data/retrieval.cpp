@@ -97,7 +97,7 @@ void read_lines(const ReadRequest& request, const PairFile& file, const std::str
     // In the order of the lines when sorted by name: archives have the files in any order.
     record.name = fmt::format("{}:{:07}", file.name, place.line);
     record.split = file.split;
-    if (request.labelled) record.label = pair.cited ? "1" : "0";
+    if (request.labelled) record.label.assign(1, pair.cited ? '1' : '0');
     add(std::move(record), pair, tokens_of(request.options), out);
   }
 }

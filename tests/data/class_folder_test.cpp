@@ -57,6 +57,14 @@ TEST(ClassFolder, FoldersOfSplits) {
   EXPECT_EQ(test::splits(flat), std::vector<Split>(2, Split::any));
 }
 
+TEST(ClassFolder, AClassMayBeCalledTrain) {
+  const Records r = test::read_everywhere(
+      read_text_folder,
+      {{"plane/old/1.txt", "a"}, {"test/old/1.txt", "b"}, {"train/old/1.txt", "c"}});
+  EXPECT_EQ(test::labels(r), (Names{"plane", "test", "train"}));
+  EXPECT_EQ(test::splits(r), std::vector<Split>(3, Split::any));
+}
+
 TEST(ClassFolder, PathsOfSplits) {
   const test::Folder folder;
   test::write_files(folder.path(),

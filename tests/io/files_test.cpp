@@ -197,7 +197,7 @@ TEST(Files, CutArchivesAreErrors) {
     ASSERT_EQ(read_all(folder / name), small);
     // A tar is padded with empty blocks, of which one is enough.
     const size_t content = name == std::string("a.tar") ? 512 * (3 + 2 + 1 + 1) : whole.size();
-    const size_t step = whole.size() > 3000 ? 37 : 1;
+    const size_t step = 11;  // and every byte at the end
     for (size_t size = 0; size < content; size += size + 2 * step < content ? step : 1) {
       test::write_files(folder.path(), {{"cut", whole.substr(0, size)}});  // without fsync
       const std::string error = error_of(folder / "cut");

@@ -37,7 +37,7 @@ inline Records read_everywhere(Reader reader, const Files& files, const TaskOpti
     SCOPED_TRACE(name);
     // Another order, and one more folder in front.
     Files moved(files.rbegin(), files.rend());
-    for (auto& [file, bytes] : moved) file = "./top/" + file;
+    for (auto& [file, bytes] : moved) file.insert(0, "./top/");
     write_archive(folder / name, name == std::string("a.zip") ? files : moved);
     expect_same(read_sorted(reader, folder / name, options), out);
   }
