@@ -226,6 +226,22 @@ class Series(Own):
         self.assertAlmostEqual(e["accuracy"], sum(a == b for a, b in pairs) / len(pairs), places=12)
         self.assertGreater(e["accuracy"], 0.8)
 
+    def test_half_the_rate(self):
+        """A layer with a time step keeps its answers on every second sample, twice as long."""
+        rng = np.random.default_rng(3)
+        t = np.arange(200)
+        rows = [[" ".join(f"{v:.4f}" for v in np.sin(t * (0.05 if i % 2 else 0.12) + rng.random() * 6)),
+                 "slow" if i % 2 else "fast"] for i in range(80)]
+        self.write_csv("w.csv", ["wave", "kind"], rows)
+        task = ('name = "csv"\npath = "w.csv"\nseries_column = "wave"\nlabel_column = "kind"\n'
+                'test_share = 0.4\n')
+        self.train(task, steps=60, model='layer = "s5"\ns5.blocks = 3')
+        self.assertGreater(self.evaluate()["accuracy"], 0.9)
+        self.assertGreater(self.evaluate("--keep-every", "2")["accuracy"], 0.9)
+        self.train(task, steps=1)
+        self.assertIn("rotrnn has no time step",
+                      self.run_program("eval", "run", "--keep-every", "2", code=2).stderr)
+
     def test_arrays(self):
         rng = np.random.default_rng(2)
         labels = np.arange(80) % 2
