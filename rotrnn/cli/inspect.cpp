@@ -47,8 +47,7 @@ struct Data {
   std::vector<std::string> messages;
 };
 
-// ---- What is there
-// -------------------------------------------------------------------------------
+// What is there
 
 TaskOptions task_options(const Options& o) {
   Config config = o.config.empty() ? Config{} : load_config(o.config, {});
@@ -136,8 +135,7 @@ Data load_data(const TaskOptions& options, int threads) {
   return data;
 }
 
-// ---- Facts
-// ---------------------------------------------------------------------------------------
+// Facts
 
 struct Spread {
   double low = INFINITY, mean = 0, high = -INFINITY;
@@ -205,8 +203,7 @@ std::string told_of(const Records& r, int64_t i) {
   return e.token_classes.empty() ? "" : "a label a step";
 }
 
-// ---- Output
-// --------------------------------------------------------------------------------------
+// Output
 
 const char* unit_of(const Data& data) {
   switch (data.preprocessing.kind) {

@@ -51,7 +51,7 @@ void ListOpsExamples::add(std::span<const uint8_t> expression, int label) {
   labels.push_back(static_cast<uint8_t>(label));
 }
 
-// ---- Options ------------------------------------------------------------------------------------
+// Options
 
 namespace {
 
@@ -101,7 +101,7 @@ void validate(const ListOpsOptions& options) {
                   "raise max_depth or max_args, or lower min_length");
 }
 
-// ---- Generator ----------------------------------------------------------------------------------
+// Generator
 
 namespace {
 
@@ -300,7 +300,7 @@ ListOpsSplits generate_listops(const ListOpsOptions& options, uint64_t seed,
           .draws = draws};
 }
 
-// ---- Evaluator ----------------------------------------------------------------------------------
+// Evaluator
 
 namespace {
 
@@ -412,7 +412,7 @@ int evaluate_listops(std::span<const uint8_t> expression) {
   return values.front();
 }
 
-// ---- Text ---------------------------------------------------------------------------------------
+// Text
 
 namespace {
 

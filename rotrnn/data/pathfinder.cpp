@@ -31,8 +31,7 @@ void begin(RecordWriter& out, const std::string& where) {
   out.classes({"0", "1"});
 }
 
-// ---- Blocks of pictures, each made or decoded by any thread
-// --------------------------------------
+// Blocks of pictures, each made or decoded by any thread
 
 // Calls body(i) for i in [0, count) on several threads; the first error by number is thrown, so
 // that it is the same for any number of them.
@@ -55,7 +54,7 @@ void in_parallel(int64_t count, int threads, const std::function<void(int64_t)>&
 
 constexpr int64_t kBlock = 1024;
 
-// ---- Made ---------------------------------------------------------------------------------------
+// Made
 
 // Test first, then validation, then train, so that a larger training set leaves the others alone.
 void make(int64_t size, const TaskOptions& o, int threads, RecordWriter& out) {
@@ -84,7 +83,7 @@ void make(int64_t size, const TaskOptions& o, int threads, RecordWriter& out) {
   }
 }
 
-// ---- Read ---------------------------------------------------------------------------------------
+// Read
 
 // Files as they come, decoded a block at a time.
 class Decoder {

@@ -16,7 +16,7 @@ namespace {
 using Point = PathfinderPoint;
 constexpr double kPi = std::numbers::pi;
 
-// ---- Geometry -----------------------------------------------------------------------------------
+// Geometry
 
 Point ahead(Point from, double angle, double distance) {
   return {from.x + distance * std::cos(angle), from.y + distance * std::sin(angle)};
@@ -49,7 +49,7 @@ double distance2(const Paddle& a, const Paddle& b) {
       {distance2(a.tail, b), distance2(a.head, b), distance2(b.tail, a), distance2(b.head, a)});
 }
 
-// ---- Growing ------------------------------------------------------------------------------------
+// Growing
 
 // Trials before a place is believed to be full.
 constexpr int kSeedTrials = 64, kDistractorTrials = 16, kSceneTrials = 20'000;
@@ -207,7 +207,7 @@ class Scene {
   std::vector<Paddle> taken_;
 };
 
-// ---- Drawing ------------------------------------------------------------------------------------
+// Drawing
 
 class Canvas {
  public:

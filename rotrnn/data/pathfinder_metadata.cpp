@@ -46,7 +46,7 @@ PathfinderEntry entry(const std::vector<std::string_view>& columns, const Place&
   return e;
 }
 
-// ---- Plain text ---------------------------------------------------------------------------------
+// Plain text
 
 bool is_blank(char c) {
   return c == ' ' || c == '\t' || c == '\r';
@@ -79,7 +79,7 @@ std::vector<PathfinderEntry> parse_text(std::string_view content, const std::str
   return out;
 }
 
-// ---- An array of strings ------------------------------------------------------------------------
+// An array of strings
 
 // Text between two marks of the header, which NumPy always writes in this form:
 // {'descr': '<U32', 'fortran_order': False, 'shape': (1000, 11), }

@@ -35,7 +35,7 @@ void check_size(const std::string& name, int64_t width, int64_t height) {
   }
 }
 
-// ---- PNG ----------------------------------------------------------------------------------------
+// PNG
 
 uint32_t big_endian(std::string_view content, std::size_t at) {
   uint32_t value = 0;
@@ -114,7 +114,7 @@ Image decode_png(std::string_view content, const std::string& name) {
   return image;
 }
 
-// ---- JPEG ---------------------------------------------------------------------------------------
+// JPEG
 
 // libjpeg reports an error by a call that must not return. Every entry below sets the place to jump
 // back to in a frame of its own, which holds nothing that has to be destroyed.
