@@ -15,6 +15,7 @@
 
 #include "rotrnn/data/own_files.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/files.h"
 #include "rotrnn/io/sha.h"
 #include "rotrnn/kernels/threads.h"
 
@@ -46,11 +47,7 @@ std::vector<File> files_of(const fs::path& path) {
     add(path, path.filename().string());
     for (const fs::path& file : companions(path)) add(file, file.filename().string());
   } else if (fs::is_directory(path)) {
-    for (const auto& entry :
-         fs::recursive_directory_iterator(path, fs::directory_options::follow_directory_symlink)) {
-      if (entry.is_regular_file())
-        add(entry.path(), entry.path().lexically_relative(path).string());
-    }
+    for (const std::string& name : list_files(path)) add(path / name, name);
   }
   std::sort(files.begin(), files.end(),
             [](const File& a, const File& b) { return a.name < b.name; });
