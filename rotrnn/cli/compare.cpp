@@ -177,6 +177,13 @@ int print_presets(bool json) {
 int run(const Options& o) {
   if (o.list_presets) return print_presets(o.json);
   const CompareRequest request = make_request(o);
+  const TaskTarget target = request.base.task.target;
+  if (target == TaskTarget::value || target == TaskTarget::forecast) {
+    throw std::invalid_argument(fmt::format(
+        "compare: it compares accuracies, and task.target = \"{}\" has none; train the layers one "
+        "by one and look at `eval`",
+        target_name(target)));
+  }
   Progress progress(o.quiet);
   CompareObserver observer;
   observer.message = [&](const std::string& text) { progress.message(text); };

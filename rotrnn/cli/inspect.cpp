@@ -97,12 +97,8 @@ Data read_data(const TaskOptions& options, int threads) {
     }
     set.lengths.push_back(length);
   }
-  const std::map<Split, const char*> names{{Split::any, "all"},
-                                           {Split::train, "train"},
-                                           {Split::validation, "validation"},
-                                           {Split::test, "test"}};
   for (auto& [split, set] : sets) {
-    set.name = names.at(split);
+    set.name = split == Split::any ? "all" : split_name(split);
     data.sets.push_back(std::move(set));
   }
   if (r.skipped > 0) {

@@ -7,17 +7,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "rotrnn/data/own_files.h"
+#include "rotrnn/data/parallel.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
 #include "rotrnn/io/sha.h"
-#include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
 namespace {
@@ -57,18 +55,8 @@ std::vector<File> files_of(const fs::path& path) {
 // Checksums of the contents, several at once.
 std::vector<std::string> checksums(const std::vector<File>& files, int threads) {
   std::vector<std::string> sums(files.size());
-  std::atomic<size_t> next{0};
-  std::vector<std::exception_ptr> errors(static_cast<size_t>(threads));
-  kernels::parallel_for(threads, [&](int t) {
-    try {
-      for (size_t i = next++; i < files.size(); i = next++) sums[i] = sha256_of_file(files[i].path);
-    } catch (...) {
-      errors[static_cast<size_t>(t)] = std::current_exception();
-    }
-  });
-  for (const auto& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  in_parallel(std::ssize(files), threads,
+              [&](int64_t i) { sums[i] = sha256_of_file(files[i].path); });
   return sums;
 }
 
@@ -119,8 +107,13 @@ Json header_of(const Records& r) {
           {"warnings", r.warnings}};
 }
 
+void require(bool holds) {
+  if (!holds) throw std::runtime_error("its facts do not fit together");
+}
+
 Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t bytes) {
   Records r;
+  require(h.at("element").get<int>() >= 0 && h.at("element").get<int>() <= 3);
   r.form = {static_cast<Element>(h.at("element").get<int>()),
             h.at("channels").get<int64_t>(),
             h.at("scale").get<double>(),
@@ -146,11 +139,10 @@ Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t byte
   int64_t at = 0;
   for (const Json& size : h.at("sizes")) {
     extents.push_back({at, size.get<int64_t>()});
+    require(extents.back().size > 0 && extents.back().size <= bytes - at);
     at += extents.back().size;
   }
-  if (at != bytes || std::ssize(extents) != static_cast<int64_t>(count) * r.form.towers) {
-    throw std::runtime_error("sizes do not fit together");
-  }
+  require(at == bytes && std::ssize(extents) == static_cast<int64_t>(count) * r.form.towers);
   r.sequences = Sequences(std::move(data), std::move(extents));
   return r;
 }

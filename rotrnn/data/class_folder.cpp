@@ -9,19 +9,14 @@
 #include "rotrnn/data/own_files.h"
 #include "rotrnn/data/pattern.h"
 #include "rotrnn/data/set_files.h"
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/number.h"
 
 namespace rotrnn {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return out;
-}
-
 bool has_ending(const std::string& name, const std::vector<std::string_view>& endings) {
-  const std::string small = lower(name);
+  const std::string small = ascii_lower(name);
   return std::any_of(endings.begin(), endings.end(),
                      [&](std::string_view e) { return small.ends_with(e); });
 }
@@ -40,17 +35,12 @@ std::string_view without_first(std::string_view name) {
 bool are_splits(const std::vector<std::string>& names, bool need_class) {
   bool train = false;
   for (const std::string& name : names) {
-    const Split split = split_of_word(lower(first_folder(name)));
+    const Split split = split_of_word(ascii_lower(first_folder(name)));
     if (split == Split::any) return false;
     if (need_class && first_folder(without_first(name)).empty()) return false;
     train = train || split == Split::train;
   }
   return train;
-}
-
-const char* split_folder(Split split) {
-  constexpr const char* kNames[] = {"", "train/", "validation/", "test/"};
-  return kNames[static_cast<std::size_t>(split)];
 }
 
 }  // namespace
@@ -87,8 +77,10 @@ void ClassFolder::describe(const std::vector<std::string>& names) {
       name_tail(std::string_view(common).substr(0, common.empty() ? 0 : common.size() - 1), 1));
   for (std::size_t i = 0; i < names.size(); ++i) {
     Record record;
-    record.name = fmt::format("{}{}", split_folder(request_.split), rest[i]);
-    record.split = splits ? split_of_word(lower(first_folder(rest[i]))) : request_.split;
+    record.name = request_.split == Split::any
+                      ? rest[i]
+                      : fmt::format("{}/{}", split_name(request_.split), rest[i]);
+    record.split = splits ? split_of_word(ascii_lower(first_folder(rest[i]))) : request_.split;
     if (request_.labelled) {
       std::string folder = first_folder(splits ? without_first(rest[i]) : rest[i]);
       if (folder.empty()) folder = above;

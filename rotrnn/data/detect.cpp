@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <fstream>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
 
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/files.h"
 
 namespace rotrnn {
@@ -19,11 +19,6 @@ namespace fs = std::filesystem;
 // Of a folder, enough to know a set by; the public ones have up to 200,000 files.
 constexpr std::size_t kMostNames = 5000;
 
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 // The names of the files with the two folders above them, which may tell too. Breadth first: what
 // stands at the top says more than the depth of one class.
 std::vector<std::string> names_of(const fs::path& path) {
@@ -33,13 +28,13 @@ std::vector<std::string> names_of(const fs::path& path) {
       fmt::format("{}/{}/", whole.parent_path().filename().string(), whole.filename().string());
   std::vector<std::string> names;
   if (!fs::is_directory(path)) {
-    const std::string name = lower(path.filename().string());
+    const std::string name = ascii_lower(path.filename().string());
     const auto ends = [&](const char* end) { return name.ends_with(end); };
     const bool archive = ends(".tar") || ends(".tgz") || ends(".zip") || ends(".tar.gz") ||
                          ends(".tar.bz2") || ends(".tar.xz");
     if (!archive) return {name};
     for (const std::string& inside : list_files(path)) {
-      if (!is_hidden(inside)) names.push_back(lower(top + inside));
+      if (!is_hidden(inside)) names.push_back(ascii_lower(top + inside));
     }
     return names;
   }
@@ -54,7 +49,7 @@ std::vector<std::string> names_of(const fs::path& path) {
       if (entry.is_directory()) {
         folders.emplace_back(entry.path(), prefix + name + "/");
       } else {
-        names.push_back(lower(prefix + name));
+        names.push_back(ascii_lower(prefix + name));
         ++taken;
       }
       // A share of each folder only, so that the first of many classes does not hide the rest.

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "rotrnn/io/archive.h"
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
 #include "rotrnn/io/gzip.h"
@@ -18,12 +19,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kMostUnpacked = int64_t{1}
                                   << 32;  // a packed file may hold a thousand times its size
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return out;
-}
 
 std::string unpacked(std::string bytes, const std::string& where) {
   if (!is_gzip(bytes)) return bytes;
@@ -39,11 +34,6 @@ std::string unpacked(std::string bytes, const std::string& where) {
       throw std::runtime_error(where + ": it unpacks to more than 4 GB; unpack it yourself");
     }
   }
-}
-
-const char* split_name(Split split) {
-  constexpr const char* kNames[] = {"", "train", "validation", "test"};
-  return kNames[static_cast<std::size_t>(split)];
 }
 
 Split split_of_name(std::string_view name) {
@@ -90,7 +80,7 @@ RoleAndKey role_of(std::string_view name) {
 
 std::vector<std::string> words_of(std::string_view name) {
   std::vector<std::string> out(1);
-  for (const char c : lower(name)) {
+  for (const char c : ascii_lower(name)) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || (c & 0x80) != 0;
     if (letter) out.back() += c;
     if (!letter && !out.back().empty()) out.emplace_back();
@@ -109,7 +99,7 @@ Split split_of_word(std::string_view word) {
 }
 
 bool OwnFiles::wanted(std::string_view name) const {
-  std::string plain = lower(name);
+  std::string plain = ascii_lower(name);
   if (plain.ends_with(".gz")) plain.resize(plain.size() - 3);
   return !is_hidden(name) && std::any_of(endings_.begin(), endings_.end(),
                                          [&](std::string_view e) { return plain.ends_with(e); });

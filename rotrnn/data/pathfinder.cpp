@@ -3,19 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <functional>
 #include <map>
 #include <stdexcept>
 #include <unordered_map>
 
+#include "rotrnn/data/parallel.h"
 #include "rotrnn/data/pathfinder_metadata.h"
 #include "rotrnn/data/shuffle.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
-#include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
 namespace {
@@ -31,27 +29,7 @@ void begin(RecordWriter& out, const std::string& where) {
   out.classes({"0", "1"});
 }
 
-// Blocks of pictures, each made or decoded by any thread
-
-// Calls body(i) for i in [0, count) on several threads; the first error by number is thrown, so
-// that it is the same for any number of them.
-void in_parallel(int64_t count, int threads, const std::function<void(int64_t)>& body) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
-  std::atomic<int64_t> next{0};
-  kernels::parallel_for(std::max(1, threads), [&](int) {
-    for (int64_t i; (i = next++) < count;) {
-      try {
-        body(i);
-      } catch (...) {
-        errors[static_cast<std::size_t>(i)] = std::current_exception();
-      }
-    }
-  });
-  for (const auto& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-}
-
+// Pictures that are made or decoded together, each by any thread.
 constexpr int64_t kBlock = 1024;
 
 // Made

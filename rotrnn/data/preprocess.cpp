@@ -318,7 +318,9 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json) {
                      p.form.towers <= 2 && p.keep_every >= 1 && p.horizon >= 0 &&
                      p.max_length >= 0 && p.mean.size() == p.deviation.size() &&
                      p.target_mean.size() == p.target_deviation.size();
-  const bool places = p.tokens() || p.per_step || std::ssize(p.mean) == p.form.channels;
+  const bool places = p.tokens() || (p.per_step ? p.form.channels == 1 && p.max_length > 0 &&
+                                                      p.max_length <= std::ssize(p.mean)
+                                                : std::ssize(p.mean) == p.form.channels);
   const auto inside = [](int64_t i, int64_t n) { return i >= 0 && i < n; };
   const bool channels = std::all_of(p.target_channels.begin(), p.target_channels.end(),
                                     [&](int64_t c) { return inside(c, p.form.channels); });

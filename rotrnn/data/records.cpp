@@ -7,12 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "rotrnn/io/number.h"
 
 namespace rotrnn {
 namespace {
@@ -81,17 +82,13 @@ class Spool {
   int file_ = -1;
 };
 
-// All of the text as a number, or nothing.
-bool as_number(const std::string& text, double& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 // Numbers from class numbers as they were given to class numbers in order.
 std::vector<int64_t> sort_classes(std::vector<std::string>& names) {
-  std::vector<double> values(names.size());
-  bool numbers = true;
-  for (size_t i = 0; i < names.size(); ++i) numbers = numbers && as_number(names[i], values[i]);
+  std::vector<double> values;
+  for (const std::string& name : names) {
+    if (const auto value = to_number(name)) values.push_back(*value);
+  }
+  const bool numbers = values.size() == names.size();
   std::vector<size_t> order(names.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -130,6 +127,11 @@ void sort_by_name(Records& r) {
 }
 
 }  // namespace
+
+const char* split_name(Split split) {
+  constexpr const char* kNames[] = {"", "train", "validation", "test"};
+  return kNames[static_cast<size_t>(split)];
+}
 
 int64_t element_size(Element element) {
   switch (element) {

@@ -26,6 +26,9 @@ int64_t element_size(Element element);
 
 enum class Split : uint8_t { any, train, validation, test };
 
+/// "train", "validation" or "test"; empty for any.
+const char* split_name(Split split);
+
 /// What is known of one example besides its sequences.
 struct Record {
   std::string name;           // where it comes from, unique: "train/pos/12_8.txt", "sales.csv:17"

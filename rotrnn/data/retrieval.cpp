@@ -167,7 +167,7 @@ void read_retrieval_line(Record record, const std::string& line, RecordWriter& o
     throw std::invalid_argument("one of the two texts is empty; write text, tab, text");
   }
   out.form(kForm, "retrieval");
-  add(std::move(record), pair, kRetrievalTokens, out);
+  add(std::move(record), pair, std::ssize(line), out);  // the network's own limit cuts it
 }
 
 SampleInput retrieval_sample(const TaskOptions&) {

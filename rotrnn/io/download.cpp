@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -19,7 +18,9 @@
 #include <thread>
 #include <utility>
 
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/number.h"
 #include "rotrnn/io/sha.h"
 
 namespace rotrnn {
@@ -116,22 +117,6 @@ struct Version {
   void save(const fs::path& file) const { write_file_atomically(file, url + "\n" + validator); }
 };
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 int64_t number_after(std::string_view text, char mark) {
   const std::size_t at = text.find(mark);
   int64_t value = -1;
@@ -154,7 +139,7 @@ struct Response {
     }
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) return;
-    const std::string name = lower(line.substr(0, colon));
+    const std::string name = ascii_lower(line.substr(0, colon));
     const std::string value(trimmed(line.substr(colon + 1)));
     if (name == "etag") etag = value;
     if (name == "last-modified") modified = value;
@@ -376,7 +361,7 @@ std::string recorded_sha256(const fs::path& file) {
   const fs::path record = sha256_record(file);
   if (!fs::exists(record)) return "";
   const std::string text = read_file(record);
-  const std::string sum = lower(std::string_view(text).substr(0, 64));
+  const std::string sum = ascii_lower(std::string_view(text).substr(0, 64));
   const bool hex = sum.size() == 64 && std::all_of(sum.begin(), sum.end(), [](unsigned char c) {
                      return std::isxdigit(c);
                    });
@@ -390,7 +375,7 @@ void record_sha256(const fs::path& file, const std::string& sum) {
 }
 
 void check_url(const std::string& url) {
-  const std::string start = lower(url.substr(0, 8));
+  const std::string start = ascii_lower(url.substr(0, 8));
   if (start.starts_with("http://") || start.starts_with("https://")) return;
   throw std::invalid_argument(
       fmt::format("{}: not an address of http:// or https://; only those are fetched", url));

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/place.h"
 
 namespace rotrnn {
@@ -12,8 +13,7 @@ namespace {
 
 // What the usual programs write for a value that is not there.
 bool means_missing(std::string_view text) {
-  std::string lower;
-  for (const char c : text) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+  const std::string lower = ascii_lower(text);
   return lower == "nan" || lower == "-nan" || lower == "na" || lower == "n/a" || lower == "?" ||
          lower == "null" || lower == "none";
 }

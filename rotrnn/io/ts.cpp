@@ -4,18 +4,13 @@
 
 #include <algorithm>
 
+#include "rotrnn/io/ascii.h"
 #include "rotrnn/io/nearest.h"
 #include "rotrnn/io/number.h"
 #include "rotrnn/io/utf8.h"
 
 namespace rotrnn {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
-  return out;
-}
 
 std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> out;
@@ -30,7 +25,7 @@ std::vector<std::string> words(std::string_view text) {
 
 // Whether a tag says true or false.
 bool flag(const Place& place, const std::string& tag, const std::vector<std::string>& arguments) {
-  const std::string word = arguments.empty() ? "" : lower(arguments[0]);
+  const std::string word = arguments.empty() ? "" : ascii_lower(arguments[0]);
   if (word != "true" && word != "false") {
     place.fail(fmt::format("@{} is followed by {}; write true or false", tag,
                            arguments.empty() ? "nothing" : excerpt(arguments[0])));
@@ -97,7 +92,7 @@ void TsReader::read_tag(std::string_view line) {
       "problemName", "timeStamps",   "missing",    "univariate",  "dimension", "dimensions",
       "equalLength", "seriesLength", "classLabel", "targetLabel", "data"};
   std::vector<std::string> arguments = words(line.substr(1));
-  const std::string given = arguments.empty() ? "" : arguments[0], tag = lower(given);
+  const std::string given = arguments.empty() ? "" : arguments[0], tag = ascii_lower(given);
   if (!arguments.empty()) arguments.erase(arguments.begin());
   if (std::find(seen_.begin(), seen_.end(), tag) != seen_.end()) {
     place().fail(fmt::format("@{} for the second time", given));

@@ -50,9 +50,13 @@ TaskFacts parse_facts(const Json& json) {
   facts.typical_length = json.at("typical_length").get<int64_t>();
   facts.classes = json.at("classes").get<std::vector<std::string>>();
   facts.preprocessing = preprocessing_from_json(json.at("preprocessing"));
-  const bool classes = s.target == TargetKind::classes;
-  if (s.inputs < 1 || s.outputs < 1 || s.towers < 1 || s.towers > 2 ||
-      (classes && std::ssize(facts.classes) != s.outputs)) {
+  const Preprocessing& p = facts.preprocessing;
+  const int64_t inputs = p.tokens() ? std::ssize(p.vocabulary) : p.form.channels;
+  const int64_t outputs = s.target == TargetKind::classes ? std::ssize(facts.classes)
+                          : s.per_token ? std::ssize(p.target_channels) * p.horizon
+                                        : std::ssize(p.target_mean);
+  if (s.inputs < 1 || s.outputs < 1 || s.inputs != inputs || s.outputs != outputs ||
+      s.towers != p.form.towers || p.tokens() != (s.input == InputKind::tokens)) {
     throw std::runtime_error("the facts of its task do not fit together");
   }
   return facts;

@@ -265,6 +265,9 @@ class Wrong(Own):
         self.assertIn('set model.pooling = "none"', self.error(series, code=2))
         self.assertIn("must not see what comes",
                       self.error(series, code=2, model='pooling = "none"\nbidirectional = true'))
+        for setting in ("max_tokens = 20\n", 'normalisation = "upstream"\n'):
+            self.assertIn(setting.split()[0] + ":",
+                          self.error(series + setting, code=2, model='pooling = "none"'))
         self.assertIn("tells classes", self.error('name = "mnist"\npath = "."\ntarget = "value"\n', code=2))
         self.assertIn("nothing is left",
                       self.error(series + "horizon = 60\n", code=2, model='pooling = "none"'))
@@ -295,6 +298,20 @@ class Wrong(Own):
                    model='pooling = "none"')
         self.assertIn("its channels are b, a, the model was trained on a, b",
                       self.run_program("predict", "run", "swapped.csv", code=1).stderr)
+
+    def test_values_have_no_accuracy_and_keep_their_number(self):
+        rng = np.random.default_rng(4)
+        for name, width in (("one", 1), ("two", 2)):
+            os.mkdir(self.folder / name)
+            np.save(self.folder / name / "x.npy", rng.standard_normal((40, 6)).astype("f4"))
+            np.save(self.folder / name / "y.npy", rng.standard_normal((40, width)))
+        self.train('name = "npy"\npath = "one"\ntarget = "value"\n', steps=1)
+        self.evaluate("--data", "one")
+        self.assertIn("2 values to tell, the model was trained on 1",
+                      self.run_program("eval", "run", "--data", "two", code=1).stderr)
+        self.assertIn("compare: it compares accuracies",
+                      self.run_program("compare", "own.toml", "--out", "c", code=2).stderr)
+        self.assertFalse((self.folder / "c").exists())
 
     def test_bad_rows_are_named(self):
         def series(rows):

@@ -71,6 +71,14 @@ TEST(Cache, ADamagedFileIsNoFile) {
   other[7] ^= 1;
   write_file_atomically(file, other);
   EXPECT_FALSE(load_cached(folder.path(), "key")) << "another version";
+  // Sizes that add up to the right sum and are wrong.
+  std::string sizes = whole;
+  const size_t at = sizes.find("\"sizes\":[2,4,6,8,10]");
+  ASSERT_NE(at, std::string::npos);
+  sizes.replace(at, 20, "\"sizes\":[-2,8,6,8,10");
+  sizes.replace(at + 20, 2, "] ");
+  write_file_atomically(file, sizes);
+  EXPECT_FALSE(load_cached(folder.path(), "key"));
 }
 
 TEST(Cache, TheKeyFollowsContentNamesAndSettings) {

@@ -156,6 +156,12 @@ TEST(Preprocess, FactsThatDoNotFitAreRefused) {
   EXPECT_THROW(preprocessing_from_json(changed("keep_every", 0)), std::runtime_error);
   EXPECT_THROW(preprocessing_from_json(changed("target_channels", {1})), std::runtime_error);
   EXPECT_THROW(preprocessing_from_json(changed("mean", "x")), nlohmann::json::exception);
+  auto steps = changed("per_step", true);  // a mean for one step, and no limit of steps
+  EXPECT_THROW(preprocessing_from_json(steps), std::runtime_error);
+  steps["max_length"] = 2;
+  EXPECT_THROW(preprocessing_from_json(steps), std::runtime_error);
+  steps["max_length"] = 1;
+  EXPECT_NO_THROW(preprocessing_from_json(steps));
 }
 
 }  // namespace

@@ -104,6 +104,8 @@ TEST(Records, ClassesAreInOrderOfTheirNamesOrValues) {
   EXPECT_EQ(classes({"b", "a", "c", "a"}), (std::vector<std::string>{"a", "b", "c"}));
   EXPECT_EQ(classes({"10", "9", "-1"}), (std::vector<std::string>{"-1", "9", "10"}));
   EXPECT_EQ(classes({"10", "9", "x"}), (std::vector<std::string>{"10", "9", "x"}));
+  EXPECT_EQ(classes({"nan", "10", "9"}), (std::vector<std::string>{"10", "9", "nan"}))
+      << "not a number that could be put in order";
 }
 
 TEST(Records, WhatDoesNotFitIsRefused) {
