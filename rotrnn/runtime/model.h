@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rotrnn/runtime/export.h"
+
+/// Trained models where they are used: no LibTorch, nothing but the C and C++ runtime.
+///
+///     const auto model = rotrnn::runtime::Model::load("model.safetensors");
+///     rotrnn::runtime::Stream stream(model);
+///     stream.push(samples);                      // one step or any number of them
+///     stream.answer();                           // probabilities at this moment
+namespace rotrnn::runtime {
+
+enum class Pooling { mean, last, none };
+
+/// What is in a model, for people and for callers that choose how to feed it.
+struct ModelInfo {
+  std::string layer, activation, task, version;
+  int64_t width = 0, states = 0, depth = 0;  // D, S, number of blocks
+  int64_t parameters = 0;                    // numbers in the file
+  bool bidirectional = false;
+  Pooling pooling = Pooling::mean;
+  // Input: token numbers below `inputs`, or `inputs` channels in their natural units.
+  bool tokens = false;
+  int64_t inputs = 0;
+  bool text = false;                  // tokens are told from text by the model's vocabulary
+  int64_t rate = 0;                   // samples a second; 0: not known
+  std::vector<std::string> channels;  // their names; may be empty
+  int64_t max_length = 0;             // steps of a sequence that training kept; 0: all
+  // Output: a number for each class, or values.
+  bool classifies = true;
+  int64_t outputs = 0;
+  std::vector<std::string> classes;  // names, one an output, where there are classes
+  std::vector<std::string> values;   // names of the values, where they have some
+  int64_t horizon = 0;               // values are the next `horizon` steps of channels; 0: not so
+  bool per_step = false;             // trained to tell something at every step
+  int64_t towers = 1;                // sequences of one example: 2 for pairs
+};
+
+struct Network;  // the weights, laid out for the kernels
+
+/// A folded model, as `rotrnn export` writes it. Immutable: any number of threads may use one.
+class ROTRNN_API Model {
+ public:
+  /// Maps the file and checks it completely; std::runtime_error that names the file, what was seen
+  /// and what to do.
+  static std::shared_ptr<const Model> load(const std::filesystem::path& file);
+
+  /// The same from the bytes of a file; `where` stands for the path in messages.
+  static std::shared_ptr<const Model> from_bytes(std::string bytes, const std::string& where);
+
+  ~Model();
+  const ModelInfo& info() const;
+
+  /// Logits [outputs] to what people want: probabilities of the classes, or values in the units of
+  /// the data. In place.
+  void answer(std::span<float> logits) const;
+
+  /// The token numbers of a whole text, as training saw it (cut at max_length, with its end mark).
+  /// std::invalid_argument when the model does not take text.
+  std::vector<int32_t> tokens(std::string_view text) const;
+
+  const Network& network() const { return *network_; }
+
+ private:
+  Model();
+  std::unique_ptr<Network> network_;
+};
+
+}  // namespace rotrnn::runtime
