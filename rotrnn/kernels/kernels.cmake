@@ -1,7 +1,7 @@
 # The library rotrnn_kernels: no LibTorch. Missing features are stub files, chosen here.
 set(kernels ${CMAKE_CURRENT_LIST_DIR})
 set(sources activations adamw block_backward block_common block_forward block_gradients embedding
-    expm gemm gemm_hwy linear norm plan pooling rotrnn_map scan simd threads)
+    expm gemm gemm_hwy linear norm plan pooling rotrnn_map scan simd step threads)
 list(TRANSFORM sources PREPEND ${kernels}/)
 list(TRANSFORM sources APPEND .cpp)
 list(APPEND sources ${kernels}/targets/baseline.cpp ${kernels}/targets/scalar.cpp)

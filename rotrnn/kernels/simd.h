@@ -48,6 +48,9 @@ struct Table {
   void (*pack)(float* packed, const float* b, size_t K, size_t N, size_t row_step, size_t col_step);
   void (*multiply)(float* c, size_t ldc, const float* a, size_t lda, const float* packed, size_t M,
                    size_t K, size_t N, bool add);
+  /// c[N] = a[K]·B + bias (null: none): one row, as streams bring them.
+  void (*multiply_row)(float* c, const float* a, const float* packed, size_t K, size_t N,
+                       const float* bias);
   /// C[R, N] (+)= AᵀB with A [K, R], B [K, N], both row-major.
   void (*outer)(float* c, size_t ldc, const float* a, size_t lda, const float* b, size_t ldb,
                 size_t R, size_t K, size_t N, bool add);

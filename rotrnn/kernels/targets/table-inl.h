@@ -13,6 +13,7 @@ const Table* ROTRNN_TABLE() {
       .panel_width = target::panel_lanes(),
       .pack = target::pack,
       .multiply = target::multiply,
+      .multiply_row = target::multiply_row,
       .outer = target::outer,
       .scan = target::scan,
       .scan_end = target::scan_end,
