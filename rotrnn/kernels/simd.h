@@ -80,6 +80,12 @@ struct Table {
                size_t n, const TileStatistics* statistics);
   void (*residual)(const float* h, size_t ldh, const float* x, size_t ldx, float* out, size_t ldo,
                    size_t rows, size_t n, const TileStatistics* statistics);
+  void (*project)(const float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                  const float* e, const float* mask, const float* x, size_t ldx, float* out,
+                  size_t ldo, size_t rows, size_t n, const TileStatistics* statistics);
+  void (*project_backward)(const float* dout, size_t ldo, const float* mask, const float* u,
+                           size_t ldu, float* dy, size_t lddy, float* skip_sum, float* e_sum,
+                           size_t rows, size_t n);
   void (*gelu_pair)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
                     size_t ldd, size_t rows, size_t n);
   void (*gate_backward)(const float* dout, size_t ldo, const float* mask, const float* q,

@@ -27,6 +27,8 @@ const Table* ROTRNN_TABLE() {
       .preactivate = target::preactivate,
       .gate = target::gate,
       .residual = target::residual,
+      .project = target::project,
+      .project_backward = target::project_backward,
       .gelu_pair = target::gelu_pair,
       .gate_backward = target::gate_backward,
       .preactivate_backward = target::preactivate_backward,
