@@ -1,0 +1,452 @@
+"""An independent reader and evaluator of folded models, from docs/model_format.md alone, in float64.
+
+    folded.py --make DIR                     models of every kind, and cases.json: inputs and what they give
+    folded.py --write FILE [--seed N] K=V…   one random model, such as width=96 states=64 depth=6 outputs=35
+    folded.py --check                        the evaluator against a loop over steps that is the text of the format
+
+cases.json is {"cases": [{"name", "file", "lengths", "values"|"tokens"|"text", "logits", "answer", …}]}: see `case`.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import numpy as np  # noqa: E402
+
+END = 2  # the token of the end mark; 0 pads, 1 is unknown
+FIRST = 3  # the token of byte 0
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def layer_norm(x, scale, shift):
+    centred = x - x.mean(-1, keepdims=True)
+    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * scale + shift
+
+
+# ------------------------------------------------------------------------------------------------------- file
+
+
+def read_file(path):
+    with open(path, "rb") as f:
+        content = f.read()
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    metadata = header.pop("__metadata__")
+    tensors = {}
+    for name, entry in header.items():
+        assert entry["dtype"] == "F32", name
+        begin, stop = entry["data_offsets"]
+        tensors[name] = np.frombuffer(content[end + begin:end + stop], "<f4").reshape(entry["shape"])
+    return metadata, tensors
+
+
+def write_file(path, metadata, tensors):
+    header, data = {"__metadata__": metadata}, b""
+    for name, values in tensors.items():
+        part = np.ascontiguousarray(values, "<f4").tobytes()
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [len(data), len(data) + len(part)]}
+        data += part
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(len(text).to_bytes(8, "little") + text + data)
+
+
+# -------------------------------------------------------------------------------------------------- evaluator
+
+
+class Folded:
+    def __init__(self, path):
+        metadata, tensors = read_file(path)
+        assert metadata["format"] == "rotrnn-model" and metadata["format_version"] == "1"
+        self.model = json.loads(metadata["model"])
+        self.tensors = {name: t.astype(np.float64) for name, t in tensors.items()}
+
+    # What is stored, to what the network sees.
+
+    def tokens_of_text(self, text):
+        """Token numbers of bytes, as `preprocessing` has it."""
+        p = self.model["preprocessing"]
+        if p["kind"] == "bytes":
+            numbers = [FIRST + b for b in text]
+        else:
+            table = {c: i for i, c in enumerate(p["vocabulary"]) if i >= FIRST}
+            numbers = [table.get(c, 1) for c in text.decode()]
+        if p["max_length"]:
+            numbers = numbers[:p["max_length"] - p["end_mark"]]
+        return numbers + [END] * p["end_mark"]
+
+    def inputs(self, sequence):
+        """Rows of the first block: of token numbers, or of values [steps, channels] in natural units."""
+        t, p = self.tensors, self.model["preprocessing"]
+        if self.model["input"] == "tokens":
+            return t["encoder.weight"][np.asarray(sequence)]
+        v = np.asarray(sequence, np.float64)
+        mean, deviation = np.array(p["mean"]), np.array(p["deviation"])
+        if p["max_length"]:
+            v = v[:p["max_length"]]
+        if p["per_step"]:
+            v = (v - mean[:len(v), None]) / deviation[:len(v), None]
+        else:
+            v = (v - mean) / deviation
+        v = v[::p["keep_every"]]
+        if p["order"]:
+            v = v[p["order"]]
+        return v @ t["encoder.weight"].T + t["encoder.bias"]
+
+    # The network.
+
+    def scan(self, name, drive):
+        """z_t = lambda z_{t-1} + drive_t over rows [steps, S], complex."""
+        t = self.tensors
+        lam = t[name + "lambda_re"] + 1j * t[name + "lambda_im"]
+        z = np.zeros_like(lam)
+        if name + "start_re" in t:
+            z = (t[name + "start_re"] + 1j * t[name + "start_im"]) * drive[0]
+        out = np.empty_like(drive)
+        for i, row in enumerate(drive):
+            z = lam * z + row
+            out[i] = z
+        return out
+
+    def linear(self, name, x):
+        return x @ self.tensors[name + ".weight"].T + self.tensors[name + ".bias"]
+
+    def block(self, i, x):
+        t, m, name = self.tensors, self.model, f"blocks.{i}."
+        normed = m["norm"] != "none"
+        scale, shift = (t[name + "norm.scale"], t[name + "norm.shift"]) if normed else (None, None)
+        u = layer_norm(x, scale, shift) if m["norm"] == "layer" and m["prenorm"] else x
+        planes = u @ t[name + "W"].T + t.get(name + "b", 0)
+        S = planes.shape[1] // 2
+        drive = planes[:, :S] + 1j * planes[:, S:]
+        z = self.scan(name, drive)
+        y = np.hstack([z.real, z.imag]) @ t[name + "V"].T
+        if m["bidirectional"]:
+            z = self.scan(name, drive[::-1])[::-1]
+            y = y + np.hstack([z.real, z.imag]) @ t[name + "V_reverse"].T
+        y = y + t[name + "D"] * u + t.get(name + "e", 0)
+        h = gelu(y)
+        if m["activation"] == "gelu":
+            out = h
+        else:
+            gate = sigmoid(self.linear(name + "gate", h))
+            out = {"half_glu1": h, "half_glu2": y}.get(m["activation"])
+            out = gate * (self.linear(name + "value", h) if out is None else out)
+        x = x + out
+        if m["norm"] == "affine":
+            x = scale * x + shift
+        elif m["norm"] == "layer" and not m["prenorm"]:
+            x = layer_norm(x, scale, shift)
+        return x
+
+    def rows(self, sequence):
+        """What the last block gives, [steps, D]."""
+        x = self.inputs(sequence)
+        for i in range(self.model["depth"]):
+            x = self.block(i, x)
+        return x
+
+    def pooled(self, x):
+        """The pooled row after every step; of a bidirectional model only the last one means something."""
+        if self.model["pooling"] == "mean":
+            return np.cumsum(x, 0) / np.arange(1, len(x) + 1)[:, None]
+        return x
+
+    def logits(self, sequence):
+        """Logits [steps, K] after every step; of a bidirectional model with pooling only [1, K] of the whole."""
+        p = self.pooled(self.rows(sequence))
+        if self.model["bidirectional"] and self.model["pooling"] != "none":
+            p = p[-1:]
+        return self.linear("head", p)
+
+    def pair(self, first, second):
+        """Logits [1, K] of a pair."""
+        a, b = (self.pooled(self.rows(s))[-1] for s in (first, second))
+        h = gelu(self.linear("hidden", np.concatenate([a, b, a - b, a * b])))
+        return self.linear("head", h)[None]
+
+    def answer(self, logits):
+        """Probabilities, or values in the units of the data, of rows [., K]."""
+        if self.model["target"] == "classes":
+            e = np.exp(logits - logits.max(-1, keepdims=True))
+            return e / e.sum(-1, keepdims=True)
+        p = self.model["preprocessing"]
+        mean, deviation = np.array(p["target_mean"]), np.array(p["target_deviation"])
+        if p["horizon"]:  # the channels of one step after another, in the units of the input
+            channels = p["target_channels"] * p["horizon"]
+            mean, deviation = np.array(p["mean"])[channels], np.array(p["deviation"])[channels]
+        return logits * deviation + mean
+
+
+# ---------------------------------------------------------------------------------------------- random models
+
+
+CHOICES = dict(
+    width=7, states=5, depth=2, activation="half_glu1", norm="none", prenorm=True, bidirectional=False,
+    pooling="mean", input="values", inputs=1, kind=None, target="classes", outputs=4, towers=1, per_token=False,
+    start=False, biases=True, rate=0, names=None, max_length=0, per_step=False, keep_every=1, order=None,
+    end_mark=False, horizon=0, radius=(0.5, 0.999))
+
+
+def random_model(path, seed, **changes):
+    """Writes a model of these choices, with weights that keep the rows near 1."""
+    unknown = set(changes) - set(CHOICES)
+    assert not unknown, unknown
+    c = {**CHOICES, **changes}
+    rng = np.random.default_rng(seed)
+    D, S, C, K = c["width"], c["states"], c["inputs"], c["outputs"]
+
+    def normal(*shape, fan=1):
+        return rng.normal(size=shape) / np.sqrt(fan)
+
+    def about_one(n):
+        return rng.uniform(0.6, 1.4, n)
+
+    kind = c["kind"] or ("ids" if c["input"] == "tokens" else "values")
+    vocabulary = []
+    if kind == "characters":
+        vocabulary = ["<pad>", "<unk>", "<eos>", " ", "a", "b", "e", "n", "é", "ß", "Ω", "世", "界", "😀"]
+        C = len(vocabulary)
+    elif kind == "bytes":
+        vocabulary = ["<pad>", "<unk>", "<eos>"] + [f"0x{b:02x}" for b in range(256)]
+        C = len(vocabulary)
+    elif kind == "ids":
+        vocabulary = [f"t{i}" for i in range(C)]
+
+    t = {}
+    if kind == "values":
+        t["encoder.weight"], t["encoder.bias"] = normal(D, C, fan=C), normal(D, fan=4)
+    else:
+        t["encoder.weight"] = normal(C, D)
+    for i in range(c["depth"]):
+        name = f"blocks.{i}."
+        size, angle = rng.uniform(*c["radius"], S), rng.uniform(0, np.pi, S)
+        t[name + "lambda_re"], t[name + "lambda_im"] = size * np.cos(angle), size * np.sin(angle)
+        # As the layers do: what enters a long memory is small, so that states stay near 1.
+        t[name + "W"] = normal(2 * S, D, fan=2 * D) * np.sqrt(1 - np.tile(size, 2)[:, None]**2)
+        t[name + "V"] = normal(D, 2 * S, fan=S)
+        if c["bidirectional"]:
+            t[name + "V_reverse"] = normal(D, 2 * S, fan=S)
+        t[name + "D"] = normal(D)
+        if c["biases"]:
+            t[name + "b"], t[name + "e"] = normal(2 * S, fan=50), normal(D, fan=4)
+        if c["start"]:
+            t[name + "start_re"], t[name + "start_im"] = normal(S), normal(S)
+        if c["norm"] != "none":
+            t[name + "norm.scale"], t[name + "norm.shift"] = about_one(D), normal(D, fan=4)
+        if c["activation"] != "gelu":
+            t[name + "gate.weight"], t[name + "gate.bias"] = normal(D, D, fan=D), normal(D)
+        if c["activation"] == "full_glu":
+            t[name + "value.weight"], t[name + "value.bias"] = normal(D, D, fan=D), normal(D, fan=4)
+    if c["towers"] == 2:
+        t["hidden.weight"], t["hidden.bias"] = normal(D, 4 * D, fan=4 * D), normal(D, fan=4)
+    t["head.weight"], t["head.bias"] = normal(K, D, fan=D), normal(K)
+
+    values, classes = kind == "values", c["target"] == "classes"
+    places = (c["max_length"] if c["per_step"] else C) if values else 0
+    told = range(0 if classes or c["horizon"] else K)
+    preprocessing = dict(
+        kind=kind,
+        form=dict(element="f32" if values else "i32" if kind == "ids" else "u8", channels=C if values else 1, scale=1.0,
+                  towers=c["towers"], rate=c["rate"], names=c["names"] or []),
+        max_length=c["max_length"], vocabulary=vocabulary, end_mark=c["end_mark"],
+        mean=normal(places).tolist(), deviation=about_one(places).tolist(), per_step=c["per_step"],
+        order=c["order"] or [], keep_every=c["keep_every"],
+        target_mean=normal(len(told), fan=0.1).tolist(), target_deviation=about_one(len(told)).tolist(),
+        target_names=[f"value {i}" for i in told],
+        target_channels=list(range(K // c["horizon"])) if c["horizon"] else [], horizon=c["horizon"])
+    model = dict(
+        system="diagonal", layer="rotrnn", task="test", version="0.0.0", width=D, states=S, depth=c["depth"],
+        activation=c["activation"], norm=c["norm"], prenorm=c["prenorm"], bidirectional=c["bidirectional"],
+        pooling=c["pooling"], input="values" if values else "tokens", inputs=C, target=c["target"], outputs=K,
+        towers=c["towers"], per_token=c["per_token"] or c["pooling"] == "none",
+        classes=[f"class {i}" for i in range(K)] if classes else [], preprocessing=preprocessing)
+    write_file(path, dict(format="rotrnn-model", format_version="1", model=json.dumps(model)), t)
+
+
+# ------------------------------------------------------------------------------------------------------ cases
+
+
+def kinds():
+    """(name, choices, steps) of the models that the runtime is compared on."""
+    yield "plain", {}, 1100
+    for activation in ("half_glu1", "half_glu2", "full_glu", "gelu"):
+        for norm, prenorm in (("none", True), ("affine", False), ("layer", True), ("layer", False)):
+            yield (f"{activation} {norm} {'pre' if prenorm else 'post'}",
+                   dict(activation=activation, norm=norm, prenorm=prenorm), 90)
+    yield "last", dict(pooling="last", width=13, states=3, depth=3), 1100
+    yield "none", dict(pooling="none", width=8, states=8, inputs=3), 1100
+    yield "start", dict(start=True, inputs=2, norm="affine", prenorm=False), 200
+    yield "no biases", dict(biases=False, width=5, states=9), 200
+    yield "wide", dict(width=33, states=17, outputs=11, norm="layer", activation="full_glu"), 200
+    yield "one of all", dict(width=1, states=1, depth=1, outputs=1, target="values"), 100
+    yield "long memory", dict(radius=(0.999, 0.9999), pooling="last", depth=1), 1100
+    yield "millions", dict(width=4, states=6, radius=(0.9, 0.99999), pooling="last"), 100
+    yield "values", dict(target="values", outputs=3, inputs=4, pooling="last"), 100
+    yield "forecast", dict(target="values", outputs=6, horizon=3, inputs=2, pooling="none", rate=100), 100
+    yield "per step", dict(per_step=True, max_length=300), 300
+    yield "keep every", dict(keep_every=3, inputs=2, rate=8000), 400
+    yield "tokens", dict(input="tokens", inputs=11, pooling="last"), 1100
+    yield "tokens, a class a step", dict(input="tokens", inputs=5, pooling="none", start=True), 100
+    yield "tokens with an end mark", dict(input="tokens", inputs=11, end_mark=True), 50
+    yield "bytes", dict(kind="bytes", end_mark=True), 300
+    yield "characters", dict(kind="characters", end_mark=True, max_length=120), 100
+    for pooling in ("mean", "last", "none"):
+        yield f"bidirectional {pooling}", dict(bidirectional=True, pooling=pooling, norm="layer"), 150
+    yield "bidirectional start", dict(bidirectional=True, start=True, input="tokens", inputs=6), 150
+    yield "pairs", dict(towers=2, input="tokens", inputs=9), 70
+    yield "bidirectional pairs", dict(towers=2, bidirectional=True, inputs=2, activation="gelu"), 70
+    yield "permuted", dict(order=np.random.default_rng(1).permutation(40).tolist()), 40
+
+
+def random_text(rng, characters, steps):
+    letters = ["a", "b", "e", "n", " ", "é", "ß", "Ω", "世", "界", "😀", "x", "ж"]
+    if not characters:
+        return bytes(rng.integers(0, 256, steps, dtype=np.uint8))
+    return "".join(rng.choice(letters, steps)).encode()
+
+
+def case(folder, number, name, choices, steps):
+    """One model with its input and what it gives.
+
+    `logits` are [steps, K] after every step where the model can stream, else one row for each example of
+    `lengths`; a model without pooling has a row for every step in any case. Texts are in hexadecimal; an end
+    mark is the last token. Rows are those of the network's steps: every k-th of the input with keep_every."""
+    file = f"{number:02}.safetensors"
+    path = os.path.join(folder, file)
+    random_model(path, number, **choices)
+    model, rng = Folded(path), np.random.default_rng(1000 + number)
+    m = model.model
+    out = dict(name=name, file=file, inputs=m["inputs"], outputs=m["outputs"], streams=False, lengths=[steps],
+               end_mark=m["preprocessing"]["end_mark"])
+    if m["preprocessing"]["kind"] in ("bytes", "characters"):
+        text = random_text(rng, m["preprocessing"]["kind"] == "characters", steps)
+        sequence = model.tokens_of_text(text)
+        out.update(text=text.hex(), tokens=sequence, lengths=[len(sequence)])
+    elif m["input"] == "tokens":
+        sequence = rng.integers(0, m["inputs"], steps)
+        if m["preprocessing"]["end_mark"]:
+            sequence[-1] = END
+        out["tokens"] = sequence.tolist()
+    else:
+        sequence = rng.normal(size=(steps, m["inputs"])).astype(np.float32)
+        out["values"] = sequence.astype(np.float64).ravel().tolist()
+    if m["towers"] == 2:
+        out["lengths"] = [steps // 3, steps - steps // 3]
+        logits = model.pair(sequence[:steps // 3], sequence[steps // 3:])
+    else:
+        logits = model.logits(sequence)
+        out["streams"] = not m["bidirectional"] and not m["preprocessing"]["order"]
+        if m["preprocessing"]["order"] and m["pooling"] != "none":
+            logits = logits[-1:]
+    out["logits"] = logits.ravel().tolist()
+    out["answer"] = model.answer(logits[-1:]).ravel().tolist()
+    return out
+
+
+def make(folder):
+    os.makedirs(folder, exist_ok=True)
+    cases = [case(folder, i, *kind) for i, kind in enumerate(kinds())]
+    with open(os.path.join(folder, "cases.json"), "w") as f:
+        json.dump({"cases": cases}, f)
+
+
+# ------------------------------------------------------------------------------------------------------ check
+
+
+def literal(model, sequence):
+    """The format's equations word by word for a model that streams: a loop over steps, planes instead of complex
+    numbers; the pooled logits after every step."""
+    t, m = model.tensors, model.model
+    S, states, total, out = m["states"], [None] * m["depth"], 0.0, []
+    rows = model.inputs(sequence)
+    for step, x in enumerate(rows):
+        for i in range(m["depth"]):
+            n = f"blocks.{i}."
+            u = x
+            if m["norm"] == "layer" and m["prenorm"]:
+                u = (x - np.mean(x)) / np.sqrt(np.var(x) + 1e-5) * t[n + "norm.scale"] + t[n + "norm.shift"]
+            v = t[n + "W"] @ u + t.get(n + "b", np.zeros(2 * S))
+            a, b = t[n + "lambda_re"], t[n + "lambda_im"]
+            if states[i] is None:
+                p, q = t.get(n + "start_re", np.zeros(S)), t.get(n + "start_im", np.zeros(S))
+                states[i] = p * v[:S] - q * v[S:], p * v[S:] + q * v[:S]
+            re, im = states[i]
+            states[i] = re, im = a * re - b * im + v[:S], a * im + b * re + v[S:]
+            y = t[n + "V"][:, :S] @ re + t[n + "V"][:, S:] @ im + t[n + "D"] * u + t.get(n + "e", 0)
+            h = y * (0.5 + 0.5 * np.tanh(np.sqrt(2 / np.pi) * (y + 0.044715 * y**3)))
+            o = h
+            if m["activation"] != "gelu":
+                gate = 0.5 + 0.5 * np.tanh((t[n + "gate.weight"] @ h + t[n + "gate.bias"]) / 2)
+                if m["activation"] == "full_glu":
+                    o = (t[n + "value.weight"] @ h + t[n + "value.bias"]) * gate
+                else:
+                    o = (h if m["activation"] == "half_glu1" else y) * gate
+            x = x + o
+            if m["norm"] == "layer" and not m["prenorm"]:
+                x = (x - np.mean(x)) / np.sqrt(np.var(x) + 1e-5)
+            if m["norm"] == "affine" or (m["norm"] == "layer" and not m["prenorm"]):
+                x = x * t[n + "norm.scale"] + t[n + "norm.shift"]
+        total = total + x
+        pooled = total / (step + 1) if m["pooling"] == "mean" else x
+        out.append(t["head.weight"] @ pooled + t["head.bias"])
+    return np.array(out)
+
+
+def check():
+    import tempfile
+    checked = 0
+    with tempfile.TemporaryDirectory() as folder:
+        make(folder)
+        with open(os.path.join(folder, "cases.json")) as f:
+            cases = json.load(f)["cases"]
+        for c in cases:
+            if not c["streams"]:
+                continue
+            model = Folded(os.path.join(folder, c["file"]))
+            sequence = c["tokens"] if "tokens" in c else np.array(c["values"]).reshape(-1, c["inputs"])
+            difference = np.abs(np.array(c["logits"]).reshape(-1, c["outputs"]) - literal(model, sequence)).max()
+            if not difference < 1e-11:
+                sys.exit(f"folded.py: FAILED: {c['name']}: {difference}")
+            checked += 1
+    if checked < 25:
+        sys.exit(f"folded.py: FAILED: only {checked} cases were checked")
+
+
+def parsed(text):
+    key, value = text.split("=", 1)
+    try:
+        return key, json.loads(value)
+    except ValueError:
+        return key, value
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    p.add_argument("--make", metavar="DIR")
+    p.add_argument("--write", metavar="FILE")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--check", action="store_true")
+    p.add_argument("choices", nargs="*", type=parsed)
+    a = p.parse_args()
+    if a.make:
+        make(a.make)
+    if a.write:
+        random_model(a.write, a.seed, **dict(a.choices))
+    if a.check:
+        check()
+
+
+if __name__ == "__main__":
+    main()
