@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/info_model.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/checkpoint.h"
@@ -108,6 +109,7 @@ int run(const Options& o) {
     print_keys();
     return 0;
   }
+  if (is_model_file(o.subject)) return print_model(o.subject, o.json);
   const Subject s = read_subject(o);
   const auto parameters = inventory(s.config.model, s.facts.shape);
   int64_t total = 0;
@@ -139,10 +141,11 @@ int run(const Options& o) {
 
 void add_info(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  auto* command =
-      app.add_subcommand("info", "Modules, parameters, memory and time of a config or a run");
+  auto* command = app.add_subcommand(
+      "info",
+      "Modules, parameters, memory and time of a config or a run; what an exported model is");
   command->add_option("subject", options->subject,
-                      "TOML file or run folder; none: the quick start");
+                      "TOML file, run folder or exported model; none: the quick start");
   command->add_option("--set", options->settings, "change a key: --set model.width=64")
       ->take_all()
       ->allow_extra_args(false);

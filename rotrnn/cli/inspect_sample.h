@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rotrnn/data/preprocess.h"
+#include "rotrnn/data/records.h"
 #include "rotrnn/io/image.h"
 
 namespace rotrnn::cli {

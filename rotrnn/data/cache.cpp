@@ -1,10 +1,6 @@
 #include "rotrnn/data/cache.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -15,6 +11,7 @@
 #include "rotrnn/data/parallel.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
+#include "rotrnn/io/mapped_file.h"
 #include "rotrnn/io/sha.h"
 
 namespace rotrnn {
@@ -174,17 +171,16 @@ std::string cache_key(const TaskOptions& options, int threads) {
 }
 
 std::optional<Records> load_cached(const fs::path& folder, const std::string& key) {
-  const int file = open((folder / (key + kEnding)).c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  struct stat status {};
-  const bool known = fstat(file, &status) == 0 && status.st_size >= kPrefix;
-  const auto size = static_cast<size_t>(known ? status.st_size : 0);
-  void* at = known ? mmap(nullptr, size, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
-  close(file);
-  if (at == MAP_FAILED) return std::nullopt;
-  const std::shared_ptr<const std::byte> all(
-      static_cast<const std::byte*>(at),
-      [size](const std::byte* p) { munmap(const_cast<std::byte*>(p), size); });
+  const fs::path file = folder / (key + kEnding);
+  if (!fs::exists(file)) return std::nullopt;
+  MappedFile mapped;
+  try {
+    mapped = map_file(file);
+  } catch (const std::runtime_error&) {
+    return std::nullopt;
+  }
+  const auto& [all, size] = mapped;
+  if (size < kPrefix) return std::nullopt;
   uint64_t header = 0, data = 0;
   std::memcpy(&header, all.get() + 8, 8);
   std::memcpy(&data, all.get() + 16, 8);

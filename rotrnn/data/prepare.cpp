@@ -1,5 +1,7 @@
 #include "rotrnn/data/prepare.h"
 
+#include "rotrnn/data/learn.h"
+
 namespace rotrnn {
 
 Preprocessing prepare_text(const TaskOptions& options, const Records& records,

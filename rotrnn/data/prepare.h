@@ -3,6 +3,7 @@
 #include <span>
 
 #include "rotrnn/data/preprocess.h"
+#include "rotrnn/data/records.h"
 
 // What tasks learn on train, by kind of input.
 

@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
-#include <unordered_map>
+
+#include "rotrnn/data/stored.h"
 
 namespace rotrnn {
 namespace {
@@ -17,62 +14,20 @@ namespace {
 constexpr const char* kKinds[] = {"ids", "bytes", "characters", "values"};
 constexpr const char* kElements[] = {"u8", "i16", "i32", "f32"};
 
-// Calls body(T{}) with the type that the elements are stored in.
-template <typename Body>
-void with_element(Element element, const Body& body) {
-  switch (element) {
-    case Element::u8:
-      return body(uint8_t{});
-    case Element::i16:
-      return body(int16_t{});
-    case Element::i32:
-      return body(int32_t{});
-    case Element::f32:
-      return body(float{});
-  }
-}
-
-template <typename T>
-T load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return value;
-}
-
-// Bytes of the character that begins with this byte, of text known to be UTF-8.
-int64_t character_bytes(uint8_t first) {
-  return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-}
-
-uint8_t byte_at(std::span<const std::byte> text, int64_t i) {
-  return static_cast<uint8_t>(text[static_cast<size_t>(i)]);
-}
-
-// Calls body(the bytes of a character) for each, until it returns false.
-template <typename Body>
-void each_character(std::span<const std::byte> text, const Body& body) {
-  const auto* chars = reinterpret_cast<const char*>(text.data());
-  for (int64_t i = 0; i < std::ssize(text);) {
-    const int64_t size = std::min(character_bytes(byte_at(text, i)), std::ssize(text) - i);
-    if (!body(std::string_view(chars + i, static_cast<size_t>(size)))) return;
-    i += size;
-  }
-}
-
-std::vector<std::string> special_tokens() {
-  return {"<pad>", "<unk>", "<eos>"};
-}
-
-int64_t kept(const Preprocessing& p, int64_t steps) {
-  const int64_t room = p.max_length > 0 ? p.max_length - (p.end_mark ? 1 : 0) : steps;
-  return std::min(steps, room);
-}
-
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
 }  // namespace
+
+std::vector<std::string> special_tokens() {
+  return {"<pad>", "<unk>", "<eos>"};
+}
+
+int64_t Preprocessing::kept(int64_t steps) const {
+  const int64_t room = max_length > 0 ? max_length - (end_mark ? 1 : 0) : steps;
+  return std::min(steps, room);
+}
 
 CharacterTable::CharacterTable(const std::vector<std::string>& vocabulary) {
   ascii_.fill(kTokenUnknown);
@@ -103,8 +58,8 @@ int64_t Preprocessing::length(std::span<const std::byte> sequence) const {
     return count + (end_mark ? 1 : 0);
   }
   const int64_t steps = std::ssize(sequence) / (element_size(form.element) * form.channels);
-  if (kind == Kind::values) return ceil_div(kept(*this, steps), keep_every);
-  return kept(*this, steps) + (end_mark ? 1 : 0);
+  if (kind == Kind::values) return ceil_div(kept(steps), keep_every);
+  return kept(steps) + (end_mark ? 1 : 0);
 }
 
 void Preprocessing::write_tokens(std::span<const std::byte> sequence, int64_t* out) const {
@@ -146,42 +101,6 @@ void Preprocessing::write_values(std::span<const std::byte> sequence, float* out
   });
 }
 
-Preprocessing learn_characters(const Records& records, std::span<const int64_t> train,
-                               int64_t min_frequency, int64_t max_length) {
-  std::map<std::string, int64_t, std::less<>> counts;  // UTF-8 sorts as code points do
-  std::array<int64_t, 128> ascii{};
-  const int64_t towers = records.form.towers;
-  for (const int64_t example : train) {
-    for (int64_t k = 0; k < towers; ++k) {
-      each_character(records.sequences.at(example * towers + k), [&](std::string_view character) {
-        if (character.size() == 1) {
-          ++ascii[static_cast<uint8_t>(character[0]) & 127];
-        } else if (const auto found = counts.find(character); found != counts.end()) {
-          ++found->second;
-        } else {
-          counts.emplace(character, 1);
-        }
-        return true;
-      });
-    }
-  }
-  Preprocessing p;
-  p.kind = Preprocessing::Kind::characters;
-  p.form = records.form;
-  p.max_length = max_length;
-  p.end_mark = true;
-  p.vocabulary = special_tokens();
-  for (size_t i = 0; i < ascii.size(); ++i) {
-    if (ascii[i] >= min_frequency && ascii[i] > 0)
-      p.vocabulary.emplace_back(1, static_cast<char>(i));
-  }
-  for (const auto& [character, count] : counts) {
-    if (count >= min_frequency) p.vocabulary.push_back(character);
-  }
-  p.characters = CharacterTable(p.vocabulary);
-  return p;
-}
-
 Preprocessing byte_tokens(const RecordForm& form, int64_t max_length) {
   Preprocessing p;
   p.kind = Preprocessing::Kind::bytes;
@@ -190,63 +109,6 @@ Preprocessing byte_tokens(const RecordForm& form, int64_t max_length) {
   p.end_mark = true;
   p.vocabulary = special_tokens();
   for (int i = 0; i < 256; ++i) p.vocabulary.push_back(fmt::format("0x{:02x}", i));
-  return p;
-}
-
-Preprocessing learn_scale(const Records& records, std::span<const int64_t> train, bool per_step,
-                          int64_t max_length) {
-  Preprocessing p = fixed_scale(records.form, 0, 1, max_length);
-  const int64_t C = records.form.channels;
-  int64_t places = C;
-  if (per_step) {
-    if (C != 1) {
-      throw std::invalid_argument(
-          "task.normalisation: \"upstream\" is one mean for every step, for one channel only");
-    }
-    places = 0;
-    for (const int64_t i : train) places = std::max(places, kept(p, records.steps(i)));
-  }
-  // Two passes in double: the squares of 16-bit samples of hours of audio need no more care.
-  std::vector<double> sum(places), square(places);
-  std::vector<int64_t> count(places);
-  const auto visit = [&](const auto& add) {
-    for (const int64_t i : train) {
-      const auto sequence = records.sequences.at(i);
-      const int64_t steps = kept(p, records.steps(i));
-      with_element(records.form.element, [&]<typename T>(T) {
-        for (int64_t t = 0; t < steps; ++t) {
-          for (int64_t c = 0; c < C; ++c) {
-            add(per_step ? t : c,
-                load<T>(sequence.data() + (t * C + c) * sizeof(T)) * records.form.scale);
-          }
-        }
-      });
-    }
-  };
-  visit([&](int64_t at, double x) {
-    sum[at] += x;
-    ++count[at];
-  });
-  p.mean.resize(places);
-  p.deviation.resize(places);
-  for (int64_t i = 0; i < places; ++i) {
-    if (per_step) count[i] = std::ssize(train);
-    p.mean[i] = sum[i] / static_cast<double>(std::max<int64_t>(count[i], 1));
-  }
-  std::vector<int64_t> seen(places);
-  visit([&](int64_t at, double x) {
-    square[at] += (x - p.mean[at]) * (x - p.mean[at]);
-    ++seen[at];
-  });
-  for (int64_t i = 0; i < places; ++i) {
-    // What a shorter example does not have is 0.
-    square[i] += static_cast<double>(count[i] - seen[i]) * p.mean[i] * p.mean[i];
-    const double deviation =
-        std::sqrt(square[i] / static_cast<double>(std::max<int64_t>(count[i], 1)));
-    p.deviation[i] = per_step ? deviation + 1e-5 : deviation > 0 ? deviation : 1;
-  }
-  p.per_step = per_step;
-  if (per_step) p.max_length = places;  // later steps have no mean
   return p;
 }
 

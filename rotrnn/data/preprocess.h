@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
@@ -9,12 +10,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "rotrnn/data/records.h"
+#include "rotrnn/data/record_form.h"
 
 namespace rotrnn {
 
 /// Token numbers with a meaning of their own, the same for all texts.
 inline constexpr int32_t kTokenPad = 0, kTokenUnknown = 1, kTokenEnd = 2, kFirstToken = 3;
+
+/// Their names, in the order of their numbers.
+std::vector<std::string> special_tokens();
 
 /// The numbers of a vocabulary's characters.
 class CharacterTable {
@@ -58,6 +62,8 @@ struct Preprocessing {
 
   bool tokens() const { return kind != Kind::values; }
 
+  /// Of so many stored steps, those that max_length leaves.
+  int64_t kept(int64_t steps) const;
   /// Steps that the network sees of a stored sequence.
   int64_t length(std::span<const std::byte> sequence) const;
   /// Writes length() token numbers.
@@ -66,19 +72,8 @@ struct Preprocessing {
   void write_values(std::span<const std::byte> sequence, float* out) const;
 };
 
-/// A text's characters that occur `min_frequency` times or more in the sequences of these examples,
-/// by code point, after the three special tokens.
-Preprocessing learn_characters(const Records& records, std::span<const int64_t> train,
-                               int64_t min_frequency, int64_t max_length);
-
 /// A token for every byte.
 Preprocessing byte_tokens(const RecordForm& form, int64_t max_length);
-
-/// Mean and deviation of every channel over all steps of these examples; with `per_step`, over the
-/// examples for every step (shorter ones count as 0 there) with 1e-5 added to the deviation, as the
-/// public code for Speech Commands does.
-Preprocessing learn_scale(const Records& records, std::span<const int64_t> train, bool per_step,
-                          int64_t max_length);
 
 /// A mean and deviation known beforehand, in natural units; 0 and 1 leave values as they are.
 Preprocessing fixed_scale(const RecordForm& form, double mean, double deviation,

@@ -133,17 +133,6 @@ const char* split_name(Split split) {
   return kNames[static_cast<size_t>(split)];
 }
 
-int64_t element_size(Element element) {
-  switch (element) {
-    case Element::u8:
-      return 1;
-    case Element::i16:
-      return 2;
-    default:
-      return 4;
-  }
-}
-
 int64_t Records::steps(int64_t sequence) const {
   return std::ssize(sequences.at(sequence)) / (element_size(form.element) * form.channels);
 }

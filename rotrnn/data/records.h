@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rotrnn/data/record_form.h"
 #include "rotrnn/data/task_options.h"
 
 // What a reader hands over: sequences in the form they were stored in (bytes of text, 16-bit
@@ -17,12 +18,6 @@
 // them into what a network takes when a batch is put together.
 
 namespace rotrnn {
-
-/// How the numbers of a sequence are kept.
-enum class Element : uint8_t { u8, i16, i32, f32 };
-
-/// Bytes of one.
-int64_t element_size(Element element);
 
 enum class Split : uint8_t { any, train, validation, test };
 
@@ -37,18 +32,6 @@ struct Record {
   std::string label;          // name of its class, where classes of sequences are to be told
   std::vector<float> values;  // what is to be told instead, as the data have it
   std::vector<int32_t> token_classes;  // or one for every step, by RecordWriter::class_number
-};
-
-/// The form of all sequences of a set.
-struct RecordForm {
-  Element element = Element::u8;
-  int64_t channels = 1;  // of f32, i16 or u8 values; text and token numbers have one
-  double scale = 1;      // a stored number times this is in its natural unit: 1/255, 1/32768
-  int64_t towers = 1;    // sequences of one example: 2 for pairs
-  int64_t rate = 0;      // samples a second; 0: not known
-  std::vector<std::string> names = {};  // of the channels; empty: they have none
-
-  bool operator==(const RecordForm&) const = default;
 };
 
 /// Sequences in one piece of memory, which may be a mapped file.

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/mapped_file.h"
 
 namespace rotrnn {
 namespace {
@@ -370,16 +371,24 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
 }
 
 SafeTensorFile::SafeTensorFile(const std::filesystem::path& file)
-    : SafeTensorFile(read_file(file), file.string()) {}
+    : SafeTensorFile(from_bytes(read_file(file), file.string())) {}
 
 SafeTensorFile SafeTensorFile::from_bytes(std::string bytes, std::string where) {
-  return {std::move(bytes), std::move(where)};
+  const auto kept = std::make_shared<const std::string>(std::move(bytes));
+  return {{kept, std::as_bytes(std::span(*kept)).data()}, kept->size(), std::move(where)};
 }
 
-SafeTensorFile::SafeTensorFile(std::string bytes, std::string where)
-    : where_(std::move(where)), bytes_(std::make_shared<const std::string>(std::move(bytes))) {
-  const std::string_view header = find_header(where_, *bytes_);
-  const auto data = std::as_bytes(std::span(*bytes_)).subspan(length_bytes + header.size());
+SafeTensorFile SafeTensorFile::map(const std::filesystem::path& file) {
+  MappedFile mapped = map_file(file);
+  return {std::move(mapped.data), mapped.size, file.string()};
+}
+
+SafeTensorFile::SafeTensorFile(std::shared_ptr<const std::byte> bytes, std::size_t size,
+                               std::string where)
+    : where_(std::move(where)), bytes_(std::move(bytes)) {
+  const std::string_view all(reinterpret_cast<const char*>(bytes_.get()), size);
+  const std::string_view header = find_header(where_, all);
+  const auto data = std::span(bytes_.get(), size).subspan(length_bytes + header.size());
   const json document = parse_header(where_, header);
   for (const auto& [name, member] : document.items()) {
     if (name == metadata_key)

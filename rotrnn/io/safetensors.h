@@ -54,6 +54,9 @@ class SafeTensorFile {
   /// Reads `file`.
   explicit SafeTensorFile(const std::filesystem::path& file);
 
+  /// The same without reading what is not looked at: the data are pages of the file.
+  static SafeTensorFile map(const std::filesystem::path& file);
+
   /// Reads the contents of a file from memory; `where` stands for the path in error messages.
   static SafeTensorFile from_bytes(std::string bytes, std::string where);
 
@@ -70,11 +73,11 @@ class SafeTensorFile {
   const SafeTensorMetadata& metadata() const { return metadata_; }
 
  private:
-  SafeTensorFile(std::string bytes, std::string where);
+  SafeTensorFile(std::shared_ptr<const std::byte> data, std::size_t size, std::string where);
 
   std::string where_;
   // Shared, so that the spans into it stay valid in copies and moves of this object.
-  std::shared_ptr<const std::string> bytes_;
+  std::shared_ptr<const std::byte> bytes_;
   std::map<std::string, SafeTensor, std::less<>> tensors_;
   std::vector<std::string> names_;
   SafeTensorMetadata metadata_;

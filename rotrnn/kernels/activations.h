@@ -9,6 +9,7 @@ namespace rotrnn::kernels {
 ///   half_glu1   h = drop(gelu(y));  o = drop(h ⊙ σ(W2 h))
 ///   half_glu2   h = drop(gelu(y));  o = drop(y ⊙ σ(W2 h))
 ///   gelu        o = drop(gelu(y))
+///   none        o = drop(y)
 /// W1 and W2 have biases; drop multiplies by a mask per sequence and channel.
 /// GELU is the tanh form, computed as y·σ(2·sqrt(2/π)(y + 0.044715·y³)): one exponential.
 

@@ -17,6 +17,7 @@
 ///   o = activation(y)                              formulas in activations.h
 ///   out = x + o                                    postnorm: out = norm(x + o) and u = x
 ///
+/// With Norm::none, Activation::none and no residual this is the bare layer: out = y.
 /// Each sequence is walked in tiles of rows that stay in L2, through all of these at once.
 ///
 /// A training step:
@@ -28,7 +29,7 @@
 /// tiles. Both are optional.
 namespace rotrnn::kernels {
 
-enum class Activation { full_glu, half_glu1, half_glu2, gelu };
+enum class Activation { full_glu, half_glu1, half_glu2, gelu, none };
 enum class Norm { none, batch, layer };
 
 /// What forward keeps for backward: nothing (inference), all that is dear to recompute, or only the
@@ -50,6 +51,7 @@ struct BlockConfig {
   Activation activation = Activation::half_glu1;
   Norm norm = Norm::batch;
   bool prenorm = true;
+  bool residual = true;  // false: o alone takes the place of x + o
   bool bidirectional = false;
   bool batch_statistics = true;  // false: batch norm is the affine in norm_weight, norm_bias
   Keep keep = Keep::all;
@@ -102,7 +104,7 @@ struct BlockOutput {
 struct BlockSaved {
   size_t stride = 0;                            // of z
   float* z[2] = {nullptr, nullptr};             // [n, stride] per direction
-  float *y = nullptr, *gate = nullptr;          // [n, D], [n, G]
+  float *y = nullptr, *gate = nullptr;          // [n, D], [n, G]; none where o is y itself
   float* raw = nullptr;                         // [n, D], postnorm only
   float* boundary[2] = {nullptr, nullptr};      // [tiles, 2S]
   float* start[2] = {nullptr, nullptr};         // [sequences, 2S]: z_0

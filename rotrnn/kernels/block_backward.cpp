@@ -102,9 +102,9 @@ void Backward::recompute_output(const Tile& t, const View& u, const View* z, Thr
             x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
 }
 
-/// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU and V.
-void Backward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
-                               ThreadBuffers& b, UnitSums& sums) {
+/// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU.
+void Backward::activation_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                                   ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   const bool kept = saved.y != nullptr;
   if (!kept) recompute_output(t, u, z, b);
@@ -141,6 +141,23 @@ void Backward::branch_backward(const Tile& t, const View& u, const View& dout, c
   flush(bias_sum, sums.glu_bias, G);
   flush(skip_sum, sums.skip, D);
   flush(e_sum, sums.e, D);
+  clock.mark(Stage::activation);
+}
+
+/// From the gradient of out to that of y (in b.dy), with all weight gradients on the way and V's.
+void Backward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                               ThreadBuffers& b, UnitSums& sums) {
+  StageClock clock(clock_times(b));
+  if (bare()) {
+    std::fill_n(b.sums, 2 * D, 0.0f);
+    simd.project_backward(dout.data, dout.ld, mask2(t), u.data, u.ld, b.dy.data, b.dy.ld, b.sums,
+                          b.sums + D, t.rows, D);
+    flush(b.sums, sums.skip, D);
+    flush(b.sums + D, sums.e, D);
+  } else {
+    activation_backward(t, u, dout, z, b, sums);
+    clock = StageClock(clock_times(b));
+  }
   clock.mark(Stage::activation);
   for (size_t d = 0; d < directions(); ++d) {
     gemm.outer(sums.V[d], S2, b.dy.data, b.dy.ld, z[d].data, z[d].ld, D, t.rows, S2,
@@ -211,15 +228,16 @@ void Backward::input_backward(const Tile& t, const View& u, const View& g, const
   clock.mark(Stage::w);
   const float* x = x_tile(t).data;
   float* dx = gradients_.x + t.begin * D;
+  const View past = config.residual ? dout : View{nullptr, 0};  // what goes round the branch
   std::fill_n(b.sums, 2 * D, 0.0f);
   if (normed_branch() && !batch_norm()) {
     simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D,
-                             saved.norm_a, config.eps, dout.data, dout.ld, dx, D, b.sums,
+                             saved.norm_a, config.eps, past.data, past.ld, dx, D, b.sums,
                              b.sums + D, t.rows, D);
   } else {
     const float* mean = normed_branch() ? saved.norm_mean : nullptr;
     simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, mean,
-                             saved.norm_rstd, saved.norm_a, dout.data, dout.ld, dx, D, b.sums,
+                             saved.norm_rstd, saved.norm_a, past.data, past.ld, dx, D, b.sums,
                              b.sums + D, t.rows, D);
   }
   if (normed_branch()) {
@@ -279,8 +297,10 @@ void Backward::output_pass() {
           state_gradient(t, b.dy, Direction(d), at(dz_[d], t));
         }
         clock.mark(Stage::v);
-        for (size_t r = 0; r < t.rows; ++r) {
-          std::copy_n(b.dy.data + r * b.dy.ld, D, gradients_.x + (t.begin + r) * D);
+        if (!dy_is_dout()) {
+          for (size_t r = 0; r < t.rows; ++r) {
+            std::copy_n(b.dy.data + r * b.dy.ld, D, gradients_.x + (t.begin + r) * D);
+          }
         }
         if (config.bidirectional && !plan.chunked) {
           adjoint_tile(t, at(dz_[1], t), z[1], kReverse, carry_of(b), sums);
@@ -339,10 +359,12 @@ void Backward::input_pass() {
           simd.axpy(g.data, other.data, 1.0f, t.rows * g.ld);
         }
         clock.mark(Stage::scan);
-        for (size_t r = 0; r < t.rows; ++r) {
-          std::copy_n(gradients_.x + (t.begin + r) * D, D, b.dy.data + r * b.dy.ld);
+        if (!dy_is_dout()) {
+          for (size_t r = 0; r < t.rows; ++r) {
+            std::copy_n(gradients_.x + (t.begin + r) * D, D, b.dy.data + r * b.dy.ld);
+          }
         }
-        input_backward(t, u, g, dout, b.dy, b, sums);
+        input_backward(t, u, g, dout, dy_is_dout() ? dout : b.dy, b, sums);
       });
     }
   });

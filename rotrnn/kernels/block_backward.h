@@ -29,6 +29,8 @@ class Backward : public BlockCall {
 
   void states(const Tile& t, const View& u, ThreadBuffers& b, View* z);
   void recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b);
+  void activation_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                           ThreadBuffers& b, UnitSums& sums);
   void branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
                        ThreadBuffers& b, UnitSums& sums);
   void state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz);
@@ -40,6 +42,7 @@ class Backward : public BlockCall {
   void input_backward(const Tile& t, const View& u, const View& g, const View& dout, const View& dy,
                       ThreadBuffers& b, UnitSums& sums);
 
+  bool dy_is_dout() const { return bare() && input.mask2 == nullptr; }
   void whole_sequences();
   void output_pass();
   void input_pass();

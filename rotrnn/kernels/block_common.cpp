@@ -14,6 +14,7 @@ size_t glu_width(const BlockConfig& config) {
     case Activation::full_glu:
       return 2 * config.D;
     case Activation::gelu:
+    case Activation::none:
       return 0;
     default:
       return config.D;
@@ -45,7 +46,7 @@ BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Are
   if (!config.prenorm && config.norm != Norm::none) s.raw = arena.take<float>(n * D);
   if (config.keep == Keep::all) {
     for (size_t d = 0; d < directions; ++d) s.z[d] = arena.take<float>(n * s.stride);
-    s.y = arena.take<float>(n * D);
+    if (config.activation != Activation::none) s.y = arena.take<float>(n * D);
     s.gate = arena.take<float>(n * glu_width(config));
   } else {
     const size_t tile = config.tile != 0 ? config.tile : default_tile(config);

@@ -55,7 +55,9 @@ class BlockCall {
             Arena& scratch, bool backward);
 
   size_t directions() const { return config.bidirectional ? 2 : 1; }
-  bool glu() const { return config.activation != Activation::gelu; }
+  bool glu() const { return G != 0; }
+  /// o is y, perhaps masked: nothing of it is kept, its gradient is that of y.
+  bool bare() const { return config.activation == Activation::none; }
   bool full() const { return config.activation == Activation::full_glu; }
   bool normed_branch() const { return config.prenorm && config.norm != Norm::none; }
   bool batch_norm() const { return config.norm == Norm::batch; }
@@ -66,6 +68,8 @@ class BlockCall {
 
   const float* mask1(const Tile& t) const { return row_or_null(input.mask1, t.sequence, D); }
   const float* mask2(const Tile& t) const { return row_or_null(input.mask2, t.sequence, D); }
+  /// x where it is added to o, else null.
+  View residual(const Tile& t) const { return config.residual ? x_tile(t) : View{nullptr, 0}; }
   View x_tile(const Tile& t) const { return {const_cast<float*>(input.x) + t.begin * D, D}; }
   View at(const View& rows, const Tile& t) const {
     return {rows.data + t.begin * rows.ld, rows.ld};

@@ -85,16 +85,24 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
                           size_t unit) {
   StageClock clock(times == nullptr ? nullptr : b.times);
   const System& system = parameters.system;
-  const View y = saved.y != nullptr ? at({saved.y, D}, t) : b.y;
+  const View x = residual(t);
+  const View out = at({saved.raw != nullptr ? saved.raw : output_.out, D}, t);
+  const bool straight = bare() && !config.residual;
+  const View y = saved.y != nullptr ? at({saved.y, D}, t) : straight ? out : b.y;
   read_out(t, z, y);
   clock.mark(Stage::v);
+  const TileStatistics* statistics = gathers() ? &b.statistics : nullptr;
+  if (bare()) {
+    simd.project(y.data, y.ld, u.data, u.ld, system.D, system.e, mask2(t), x.data, x.ld, out.data,
+                 out.ld, t.rows, D, statistics);
+    if (statistics != nullptr) add_statistics(*statistics, t.rows, unit_statistics(unit));
+    clock.mark(Stage::activation);
+    return;
+  }
   const float* mask = glu() ? mask1(t) : mask2(t);
   simd.preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, t.rows,
                    D);
   clock.mark(Stage::activation);
-  const View x = x_tile(t);
-  const View out = at({saved.raw != nullptr ? saved.raw : output_.out, D}, t);
-  const TileStatistics* statistics = gathers() ? &b.statistics : nullptr;
   if (glu()) {
     const View g = saved.gate != nullptr ? at({saved.gate, G}, t) : b.gate;
     gemm.multiply(g.data, g.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);

@@ -1,47 +1,72 @@
-# The library rotrnn_kernels: no LibTorch. Missing features are stub files, chosen here.
-set(kernels ${CMAKE_CURRENT_LIST_DIR})
-set(sources activations adamw block_backward block_common block_forward block_gradients embedding
-    expm gemm gemm_hwy linear norm plan pooling rotrnn_map scan simd threads)
-list(TRANSFORM sources PREPEND ${kernels}/)
-list(TRANSFORM sources APPEND .cpp)
-list(APPEND sources ${kernels}/targets/baseline.cpp ${kernels}/targets/scalar.cpp)
+# rotrnn_add_kernels(TARGET THREADS openmp|std [XSMM]): the kernels as a static library, without
+# LibTorch. The sources are compiled once, as position-independent code with hidden symbols, so that
+# the same objects go into programs, the runtime library and the Python module; only the threads
+# (and libxsmm) differ. Missing features are stub files, chosen here.
+set(ROTRNN_KERNELS_DIR ${CMAKE_CURRENT_LIST_DIR})
+set(kernel_sources activations adamw block_backward block_common block_forward block_gradients
+    embedding expm gemm gemm_hwy linear norm plan pooling rotrnn_map scan simd step threads
+    targets/baseline targets/scalar)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  list(APPEND sources ${kernels}/targets/avx2.cpp ${kernels}/targets/avx512.cpp)
+  list(APPEND kernel_sources targets/avx2 targets/avx512)
   # Whole-file flags: Highway's static dispatch takes the target from the compiler's macros.
-  set_source_files_properties(${kernels}/targets/avx2.cpp PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(${ROTRNN_KERNELS_DIR}/targets/avx2.cpp PROPERTIES COMPILE_OPTIONS
     "-mavx2;-mfma;-mf16c;-mbmi;-mbmi2;-maes;-mpclmul")
-  set_source_files_properties(${kernels}/targets/avx512.cpp PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(${ROTRNN_KERNELS_DIR}/targets/avx512.cpp PROPERTIES COMPILE_OPTIONS
     "-march=skylake-avx512;-maes;-mpclmul;-mprefer-vector-width=512")
 else()
-  list(APPEND sources ${kernels}/targets/no_x86.cpp)
+  list(APPEND kernel_sources targets/no_x86)
 endif()
+list(TRANSFORM kernel_sources PREPEND ${ROTRNN_KERNELS_DIR}/)
+list(TRANSFORM kernel_sources APPEND .cpp)
+
+find_package(Threads REQUIRED)
+
+# How every kernel is compiled.
+function(rotrnn_compile_kernels target)
+  target_compile_options(${target} PRIVATE -fno-math-errno)
+  target_include_directories(${target} PUBLIC ${ROTRNN_KERNELS_DIR}/../..)
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  if(TARGET rotrnn_flags)
+    target_link_libraries(${target} PRIVATE rotrnn_flags)
+  endif()
+endfunction()
+
+add_library(rotrnn_kernels_objects OBJECT ${kernel_sources})
+rotrnn_compile_kernels(rotrnn_kernels_objects)
 
 # libxsmm as a second tile GEMM, off by default: the Highway kernel measures faster. Never link
 # libxsmmnoblas: its empty dgemm_ would take the place of LibTorch's, so libxsmm gets the real BLAS.
 option(ROTRNN_XSMM "Build the libxsmm back end of the tile GEMM" OFF)
-set(xsmm_libraries "")
-if(ROTRNN_XSMM)
-  find_library(XSMM xsmm REQUIRED)
-  find_path(XSMM_INCLUDE libxsmm.h REQUIRED)
-  find_package(BLAS REQUIRED)
-  set(xsmm_libraries ${XSMM} BLAS::BLAS ${CMAKE_DL_LIBS})
-  list(APPEND sources ${kernels}/gemm_xsmm.cpp)
-else()
-  list(APPEND sources ${kernels}/gemm_no_xsmm.cpp)
-endif()
 
-find_package(Threads REQUIRED)
-find_package(OpenMP)
-if(OpenMP_CXX_FOUND AND NOT ROTRNN_STD_THREADS)
-  list(APPEND sources ${kernels}/threads_openmp.cpp)
-  set(thread_library OpenMP::OpenMP_CXX)
-else()
-  list(APPEND sources ${kernels}/threads_std.cpp)
-  set(thread_library Threads::Threads)
-endif()
-
-add_library(rotrnn_kernels STATIC ${sources})
-target_compile_options(rotrnn_kernels PRIVATE -fno-math-errno)
-target_include_directories(rotrnn_kernels PUBLIC ${kernels}/../..)
-target_link_libraries(rotrnn_kernels PUBLIC ${thread_library} Threads::Threads ${xsmm_libraries})
+function(rotrnn_add_kernels target)
+  cmake_parse_arguments(PARSE_ARGV 1 kernels "XSMM" "THREADS" "")
+  if(kernels_XSMM AND ROTRNN_XSMM)
+    find_library(XSMM xsmm REQUIRED)
+    find_path(XSMM_INCLUDE libxsmm.h REQUIRED)
+    find_package(BLAS REQUIRED)
+    set(gemm xsmm)
+  else()
+    set(gemm no_xsmm)
+  endif()
+  set(threads std)
+  if(kernels_THREADS STREQUAL "openmp" AND NOT ROTRNN_STD_THREADS)
+    find_package(OpenMP)
+    if(OpenMP_CXX_FOUND)
+      set(threads openmp)
+    endif()
+  endif()
+  add_library(${target} STATIC
+    $<TARGET_OBJECTS:rotrnn_kernels_objects>
+    ${ROTRNN_KERNELS_DIR}/gemm_${gemm}.cpp
+    ${ROTRNN_KERNELS_DIR}/threads_${threads}.cpp)
+  rotrnn_compile_kernels(${target})
+  target_link_libraries(${target} PUBLIC Threads::Threads)
+  if(threads STREQUAL "openmp")
+    target_link_libraries(${target} PUBLIC OpenMP::OpenMP_CXX)
+  endif()
+  if(gemm STREQUAL "xsmm")
+    target_link_libraries(${target} PUBLIC ${XSMM} BLAS::BLAS ${CMAKE_DL_LIBS})
+  endif()
+endfunction()

@@ -15,7 +15,8 @@ enum class RandomSite : uint64_t {
   split,
   listops,
   permutation,
-  pathfinder
+  pathfinder,
+  trial
 };
 
 /// Philox4x32-10 (Salmon et al. 2011): a counter-based generator. The numbers are a pure function

@@ -271,10 +271,13 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
   for (size_t i = 0; i < n * D; ++i) {
     f.y[i] += at_or(p.D, i % D, T(0)) * u[i] + at_or(p.e, i % D, T(0));
   }
-  const bool plain = c.activation == Activation::gelu;
+  const bool bare = c.activation == Activation::none;
+  const bool plain = c.activation == Activation::gelu || bare;
   f.h = f.y;
-  for (size_t i = 0; i < n * D; ++i) f.h[i] = gelu(f.y[i]) * mask(plain ? mask2 : mask1, i);
-  f.out = p.x;
+  for (size_t i = 0; i < n * D; ++i) {
+    f.h[i] = (bare ? f.y[i] : gelu(f.y[i])) * mask(plain ? mask2 : mask1, i);
+  }
+  f.out = c.residual ? p.x : Values<T>(n * D, T(0));
   if (plain) {
     for (size_t i = 0; i < n * D; ++i) f.out[i] += f.h[i];
   } else {
@@ -318,7 +321,8 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
                               g.norm_weight, g.norm_bias);
   }
   const Values<T>& u = c.prenorm ? f.norm.out : p.x;
-  const bool plain = c.activation == Activation::gelu;
+  const bool bare = c.activation == Activation::none;
+  const bool plain = c.activation == Activation::gelu || bare;
   Values<T> dh(n * D, T(0)), dy(n * D, T(0));
   if (plain) {
     dh = dout;
@@ -346,7 +350,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
   }
   Values<T> du(n * D, T(0));
   for (size_t i = 0; i < n * D; ++i) {
-    dy[i] += dh[i] * mask(plain ? mask2 : mask1, i) * gelu_slope(f.y[i]);
+    dy[i] += dh[i] * mask(plain ? mask2 : mask1, i) * (bare ? T(1) : gelu_slope(f.y[i]));
     if (!g.D.empty()) g.D[i % D] += dy[i] * u[i];
     if (!g.e.empty()) g.e[i % D] += dy[i];
     du[i] = dy[i] * at_or(p.D, i % D, T(0));
@@ -387,7 +391,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
     du = normalise_backward(f.norm, du, n, D, c.norm, !c.batch_statistics, p.norm_weight,
                             g.norm_weight, g.norm_bias);
   }
-  for (size_t i = 0; i < n * D; ++i) g.x[i] = dout[i] + du[i];
+  for (size_t i = 0; i < n * D; ++i) g.x[i] = (c.residual ? dout[i] : T(0)) + du[i];
   return g;
 }
 

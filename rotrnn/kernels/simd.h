@@ -48,6 +48,9 @@ struct Table {
   void (*pack)(float* packed, const float* b, size_t K, size_t N, size_t row_step, size_t col_step);
   void (*multiply)(float* c, size_t ldc, const float* a, size_t lda, const float* packed, size_t M,
                    size_t K, size_t N, bool add);
+  /// c[N] = a[K]·B + bias (null: none): one row, as streams bring them.
+  void (*multiply_row)(float* c, const float* a, const float* packed, size_t K, size_t N,
+                       const float* bias);
   /// C[R, N] (+)= AᵀB with A [K, R], B [K, N], both row-major.
   void (*outer)(float* c, size_t ldc, const float* a, size_t lda, const float* b, size_t ldb,
                 size_t R, size_t K, size_t N, bool add);
@@ -77,6 +80,12 @@ struct Table {
                size_t n, const TileStatistics* statistics);
   void (*residual)(const float* h, size_t ldh, const float* x, size_t ldx, float* out, size_t ldo,
                    size_t rows, size_t n, const TileStatistics* statistics);
+  void (*project)(const float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                  const float* e, const float* mask, const float* x, size_t ldx, float* out,
+                  size_t ldo, size_t rows, size_t n, const TileStatistics* statistics);
+  void (*project_backward)(const float* dout, size_t ldo, const float* mask, const float* u,
+                           size_t ldu, float* dy, size_t lddy, float* skip_sum, float* e_sum,
+                           size_t rows, size_t n);
   void (*gelu_pair)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
                     size_t ldd, size_t rows, size_t n);
   void (*gate_backward)(const float* dout, size_t ldo, const float* mask, const float* q,

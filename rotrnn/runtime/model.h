@@ -15,6 +15,10 @@
 ///     rotrnn::runtime::Stream stream(model);
 ///     stream.push(samples);                      // one step or any number of them
 ///     stream.answer();                           // probabilities at this moment
+namespace rotrnn {
+class SafeTensorFile;
+}
+
 namespace rotrnn::runtime {
 
 enum class Pooling { mean, last, none };
@@ -70,6 +74,7 @@ class ROTRNN_API Model {
 
  private:
   Model();
+  static std::shared_ptr<const Model> make(const SafeTensorFile& file, const std::string& where);
   std::unique_ptr<Network> network_;
 };
 

@@ -1,4 +1,4 @@
-#include "rotrnn/data/preprocess.h"
+#include "rotrnn/data/learn.h"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@ struct Options {
   std::vector<int> lengths{5, 1, 23};
   Activation activation = Activation::half_glu1;
   Norm norm = Norm::batch;
-  bool prenorm = true, bidirectional = false, batch_statistics = true;
+  bool prenorm = true, bidirectional = false, batch_statistics = true, residual = true;
   bool biases = true, masks = true, initial = false, kappa = false, per_token = false;
   bool final_gradient = true;
   Keep keep = Keep::all;
@@ -43,6 +43,7 @@ Problem make_problem(const Options& o) {
   c.D = o.D, c.S = o.S, c.activation = o.activation, c.norm = o.norm, c.prenorm = o.prenorm;
   c.bidirectional = o.bidirectional, c.batch_statistics = o.batch_statistics, c.keep = o.keep;
   c.threads = o.threads, c.balance = o.balance, c.tile = o.tile;
+  c.residual = o.residual;
   for (int length : o.lengths) p.offsets.push_back(p.offsets.back() + length);
   const size_t n = static_cast<size_t>(p.offsets.back()), B = o.lengths.size();
   uint64_t seed = 1000 * o.seed;
@@ -70,7 +71,7 @@ Problem make_problem(const Options& o) {
     v.kappa_re = normal(o.S, ++seed);
     v.kappa_im = normal(o.S, ++seed);
   }
-  if (o.activation != Activation::gelu) {
+  if (o.activation != Activation::gelu && o.activation != Activation::none) {
     v.glu_w2 = normal(o.D * o.D, ++seed, wide);
     v.glu_b2 = normal(o.D, ++seed);
   }
@@ -229,32 +230,49 @@ double loss(const Problem& p, const BlockValues<double>& values) {
 /// Every option at least once, many together; sizes are multiples of nothing.
 std::vector<Options> variety() {
   std::vector<Options> all;
+  const auto add = [&](bool bidirectional, Norm norm, bool prenorm, Activation activation,
+                       bool residual) {
+    const uint64_t seed = all.size() + 1;
+    Options o;
+    o.bidirectional = bidirectional, o.norm = norm, o.prenorm = prenorm;
+    o.activation = activation, o.residual = residual;
+    o.seed = seed;
+    o.D = 5 + seed * 7 % 29, o.S = 1 + seed * 5 % 23;
+    o.lengths = {static_cast<int>(1 + seed * 11 % 40), 1, static_cast<int>(seed % 19), 17};
+    o.initial = seed % 3 == 0, o.kappa = seed % 3 == 1, o.per_token = seed % 4 == 2;
+    o.biases = seed % 2 == 0, o.masks = seed % 5 != 0, o.batch_statistics = seed % 7 != 3;
+    o.threads = 1 + static_cast<int>(seed % 4);
+    all.push_back(o);
+  };
   const Activation activations[] = {Activation::half_glu1, Activation::half_glu2,
                                     Activation::full_glu, Activation::gelu};
-  uint64_t seed = 0;
   for (bool bidirectional : {false, true}) {
     for (Norm norm : {Norm::batch, Norm::layer, Norm::none}) {
       for (bool prenorm : {true, false}) {
         for (Activation activation : activations) {
-          Options o;
-          o.bidirectional = bidirectional, o.norm = norm, o.prenorm = prenorm;
-          o.activation = activation;
-          o.seed = ++seed;
-          o.D = 5 + seed * 7 % 29, o.S = 1 + seed * 5 % 23;
-          o.lengths = {static_cast<int>(1 + seed * 11 % 40), 1, static_cast<int>(seed % 19), 17};
-          o.initial = seed % 3 == 0, o.kappa = seed % 3 == 1, o.per_token = seed % 4 == 2;
-          o.biases = seed % 2 == 0, o.masks = seed % 5 != 0, o.batch_statistics = seed % 7 != 3;
-          o.threads = 1 + static_cast<int>(seed % 4);
-          all.push_back(o);
+          add(bidirectional, norm, prenorm, activation, true);
         }
       }
+    }
+  }
+  for (bool bidirectional : {false, true}) {
+    for (Norm norm : {Norm::none, Norm::batch, Norm::layer}) {
+      for (bool prenorm : {true, false}) {
+        for (bool residual : {false, true}) {
+          add(bidirectional, norm, prenorm, Activation::none, residual);
+        }
+      }
+    }
+    for (Activation activation : activations) {
+      add(bidirectional, Norm::none, true, activation, false);
+      add(bidirectional, Norm::batch, activation == Activation::gelu, activation, false);
     }
   }
   return all;
 }
 
 class BlockVariety : public ::testing::TestWithParam<size_t> {};
-INSTANTIATE_TEST_SUITE_P(All, BlockVariety, ::testing::Range<size_t>(0, 48));
+INSTANTIATE_TEST_SUITE_P(All, BlockVariety, ::testing::Range<size_t>(0, variety().size()));
 
 TEST_P(BlockVariety, OracleGradientsMatchFiniteDifferences) {
   const Problem p = make_problem(variety()[GetParam()]);
@@ -295,19 +313,59 @@ TEST_P(BlockVariety, FusedMatchesOracle) {
   });
 }
 
+/// The layer alone: what `out` is when nothing surrounds the system.
+Options bare_layer(bool bidirectional) {
+  Options o;
+  o.norm = Norm::none, o.activation = Activation::none, o.residual = false, o.masks = false;
+  o.bidirectional = bidirectional;
+  return o;
+}
+
 TEST(Block, OneSequenceOnManyThreads) {
   for (bool bidirectional : {false, true}) {
     for (bool per_token : {false, true}) {
       for (int threads : {2, 3, 4}) {
         for (Keep keep : {Keep::all, Keep::boundaries}) {
-          Options o;
-          o.lengths = {101};
-          o.bidirectional = bidirectional, o.per_token = per_token, o.threads = threads;
-          o.keep = keep, o.kappa = true, o.D = 17, o.S = 19;
-          const Problem p = make_problem(o);
-          ASSERT_TRUE(make_plan(p.sequences(), o.tile, threads, false).chunked);
-          expect_matches(p, run_fused(p));
+          for (bool bare : {false, true}) {
+            Options o = bare ? bare_layer(bidirectional) : Options{};
+            o.lengths = {101};
+            o.bidirectional = bidirectional, o.per_token = per_token, o.threads = threads;
+            o.keep = keep, o.kappa = true, o.D = 17, o.S = 19;
+            const Problem p = make_problem(o);
+            ASSERT_TRUE(make_plan(p.sequences(), o.tile, threads, false).chunked);
+            expect_matches(p, run_fused(p));
+          }
         }
+      }
+    }
+  }
+}
+
+/// The equations of a System and no others: y_t = V·z_t + D⊙u_t + e.
+TEST(Block, BareLayerIsTheSystem) {
+  Problem p = make_problem(bare_layer(false));
+  const size_t D = p.config.D, S = p.config.S;
+  const BlockValues<float>& v = p.values;
+  const Result r = run_fused(p);
+  for (size_t i = 0; i < p.sequences().count; ++i) {
+    Doubles re(S), im(S);
+    for (size_t t = p.sequences().begin(i); t < p.sequences().end(i); ++t) {
+      for (size_t k = 0; k < S; ++k) {
+        double a = v.b[k], b = v.b[S + k];
+        for (size_t c = 0; c < D; ++c) {
+          a += static_cast<double>(v.W[k * D + c]) * v.x[t * D + c];
+          b += static_cast<double>(v.W[(S + k) * D + c]) * v.x[t * D + c];
+        }
+        const double was = re[k];
+        re[k] = a + v.lambda_re[k] * was - v.lambda_im[k] * im[k];
+        im[k] = b + v.lambda_im[k] * was + v.lambda_re[k] * im[k];
+      }
+      for (size_t c = 0; c < D; ++c) {
+        double y = static_cast<double>(v.D[c]) * v.x[t * D + c] + v.e[c];
+        for (size_t k = 0; k < S; ++k) {
+          y += v.V[c * 2 * S + k] * re[k] + v.V[c * 2 * S + S + k] * im[k];
+        }
+        EXPECT_NEAR(r.out[t * D + c], y, 1e-5 * (1 + std::abs(y)));
       }
     }
   }
@@ -329,14 +387,15 @@ void expect_same_bits(Result a, Result b) {
 
 TEST(Block, SameBitsForAnyThreadCount) {
   for (bool bidirectional : {false, true}) {
-    Options o;
-    o.bidirectional = bidirectional;
-    o.lengths = {40, 3, 77, 1, 19, 64, 8};
-    o.threads = 1;
-    const Result one = run_fused(make_problem(o));
-    for (int threads : {2, 3, 4}) {
-      o.threads = threads;
-      expect_same_bits(one, run_fused(make_problem(o)));
+    for (Options o : {Options{}, bare_layer(bidirectional)}) {
+      o.bidirectional = bidirectional;
+      o.lengths = {40, 3, 77, 1, 19, 64, 8};
+      o.threads = 1;
+      const Result one = run_fused(make_problem(o));
+      for (int threads : {2, 3, 4}) {
+        o.threads = threads;
+        expect_same_bits(one, run_fused(make_problem(o)));
+      }
     }
   }
 }
@@ -344,10 +403,11 @@ TEST(Block, SameBitsForAnyThreadCount) {
 TEST(Block, NoSequencesAndEmptySequences) {
   for (std::vector<int> lengths : {std::vector<int>{}, {0}, {0, 0}, {0, 4, 0}}) {
     for (bool bidirectional : {false, true}) {
-      Options o;
-      o.lengths = lengths, o.bidirectional = bidirectional, o.initial = true;
-      const Problem p = make_problem(o);
-      expect_matches(p, run_fused(p));
+      for (Options o : {Options{}, bare_layer(bidirectional)}) {
+        o.lengths = lengths, o.bidirectional = bidirectional, o.initial = true;
+        const Problem p = make_problem(o);
+        expect_matches(p, run_fused(p));
+      }
     }
   }
 }

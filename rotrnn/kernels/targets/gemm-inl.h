@@ -132,6 +132,45 @@ inline void multiply(float* c, size_t ldc, const float* a, size_t lda, const flo
   }
 }
 
+/// P panels of one row side by side: 2P independent chains, and P streams of weights at once.
+template <size_t P>
+HWY_INLINE void micro_row(float* HWY_RESTRICT c, const float* HWY_RESTRICT a,
+                          const float* HWY_RESTRICT b, size_t K, const float* bias) {
+  const Full d;
+  const size_t lanes = hn::Lanes(d), panel = 2 * lanes, stride = panel * K;
+  FullV sum[2 * P];
+#pragma GCC unroll 8
+  for (size_t i = 0; i < 2 * P; ++i) {
+    sum[i] = bias == nullptr ? hn::Zero(d) : hn::LoadU(d, bias + i * lanes);
+  }
+  for (size_t k = 0; k < K; ++k) {
+    const FullV x = hn::Set(d, a[k]);
+    const float* row = b + k * panel;
+#pragma GCC unroll 4
+    for (size_t p = 0; p < P; ++p) {
+      sum[2 * p] = hn::MulAdd(x, hn::LoadU(d, row + p * stride), sum[2 * p]);
+      sum[2 * p + 1] = hn::MulAdd(x, hn::LoadU(d, row + p * stride + lanes), sum[2 * p + 1]);
+    }
+  }
+#pragma GCC unroll 8
+  for (size_t i = 0; i < 2 * P; ++i) hn::StoreU(sum[i], d, c + i * lanes);
+}
+
+/// c[N] = a[K]·B + bias. Bound by the cache that the weights come from.
+inline void multiply_row(float* c, const float* a, const float* packed, size_t K, size_t N,
+                         const float* bias) {
+  const size_t panel = panel_lanes();
+  const auto bias_at = [bias](size_t n) { return bias == nullptr ? nullptr : bias + n; };
+  size_t n = 0;
+  for (; n + 4 * panel <= N; n += 4 * panel) micro_row<4>(c + n, a, packed + n * K, K, bias_at(n));
+  for (; n + 2 * panel <= N; n += 2 * panel) micro_row<2>(c + n, a, packed + n * K, K, bias_at(n));
+  for (; n + panel <= N; n += panel) micro_row<1>(c + n, a, packed + n * K, K, bias_at(n));
+  if (n == N) return;
+  HWY_ALIGN float narrow[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  micro_row<1>(narrow, a, packed + n * K, K, nullptr);
+  for (size_t i = 0; n + i < N; ++i) c[n + i] = narrow[i] + (bias == nullptr ? 0.0f : bias[n + i]);
+}
+
 inline void outer(float* c, size_t ldc, const float* a, size_t lda, const float* b, size_t ldb,
                   size_t R, size_t K, size_t N, bool add) {
   const size_t panel = panel_lanes();

@@ -138,14 +138,14 @@ inline void preactivate(float* y, size_t ldy, const float* u, size_t ldu, const 
   }
 }
 
-/// q += q_bias;  s = σ(s + s_bias);  out = x + mask⊙q⊙s.
+/// q += q_bias;  s = σ(s + s_bias);  out = x + mask⊙q⊙s. Optional: x.
 inline void gate(float* q, size_t ldq, const float* q_bias, float* s, size_t lds,
                  const float* s_bias, const float* mask, const float* x, size_t ldx, float* out,
                  size_t ldo, size_t rows, size_t n, const TileStatistics* statistics) {
   for (size_t r = 0; r < rows; ++r) {
     float* qr = q + r * ldq;
     float* sr = s + r * lds;
-    const float* xr = x + r * ldx;
+    const float* xr = x == nullptr ? nullptr : x + r * ldx;
     float* to = out + r * ldo;
     for_columns(n, [&](auto tag, size_t i) HWY_ATTR {
       auto value = hn::LoadU(tag, qr + i);
@@ -156,20 +156,62 @@ inline void gate(float* q, size_t ldq, const float* q_bias, float* s, size_t lds
       const auto open = sigmoid(tag, hn::Add(hn::LoadU(tag, sr + i), load_or_zero(tag, s_bias, i)));
       hn::StoreU(open, tag, sr + i);
       if (mask != nullptr) value = hn::Mul(value, hn::LoadU(tag, mask + i));
-      const auto result = hn::MulAdd(value, open, hn::LoadU(tag, xr + i));
+      const auto result = hn::MulAdd(value, open, load_or_zero(tag, xr, i));
       hn::StoreU(result, tag, to + i);
       if (statistics != nullptr) add_statistics(tag, *statistics, r == 0, i, result);
     });
   }
 }
 
+/// out = h + x. Optional: x.
 inline void residual(const float* h, size_t ldh, const float* x, size_t ldx, float* out, size_t ldo,
                      size_t rows, size_t n, const TileStatistics* statistics) {
   for (size_t r = 0; r < rows; ++r) {
+    const float* xr = x == nullptr ? nullptr : x + r * ldx;
     for_columns(n, [&](auto tag, size_t i) HWY_ATTR {
-      const auto v = hn::Add(hn::LoadU(tag, h + r * ldh + i), hn::LoadU(tag, x + r * ldx + i));
+      const auto v = hn::Add(hn::LoadU(tag, h + r * ldh + i), load_or_zero(tag, xr, i));
       hn::StoreU(v, tag, out + r * ldo + i);
       if (statistics != nullptr) add_statistics(tag, *statistics, r == 0, i, v);
+    });
+  }
+}
+
+/// out = x + mask⊙(y + skip⊙u + e). Optional: skip, e, mask, x. out may be y.
+inline void project(const float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                    const float* e, const float* mask, const float* x, size_t ldx, float* out,
+                    size_t ldo, size_t rows, size_t n, const TileStatistics* statistics) {
+  for (size_t r = 0; r < rows; ++r) {
+    const float* yr = y + r * ldy;
+    const float* ur = u + r * ldu;
+    const float* xr = x == nullptr ? nullptr : x + r * ldx;
+    float* to = out + r * ldo;
+    for_columns(n, [&](auto tag, size_t i) HWY_ATTR {
+      auto v =
+          hn::MulAdd(load_or_zero(tag, skip, i), hn::LoadU(tag, ur + i), hn::LoadU(tag, yr + i));
+      if (e != nullptr) v = hn::Add(v, hn::LoadU(tag, e + i));
+      if (mask != nullptr) v = hn::Mul(v, hn::LoadU(tag, mask + i));
+      if (xr != nullptr) v = hn::Add(v, hn::LoadU(tag, xr + i));
+      hn::StoreU(v, tag, to + i);
+      if (statistics != nullptr) add_statistics(tag, *statistics, r == 0, i, v);
+    });
+  }
+}
+
+/// Of o = mask⊙(y + skip⊙u + e): dy = mask⊙dout, and the sums of dy⊙u and dy. Optional: mask.
+inline void project_backward(const float* dout, size_t ldo, const float* mask, const float* u,
+                             size_t ldu, float* dy, size_t lddy, float* skip_sum, float* e_sum,
+                             size_t rows, size_t n) {
+  for (size_t r = 0; r < rows; ++r) {
+    const float* from = dout + r * ldo;
+    const float* ur = u + r * ldu;
+    float* to = dy + r * lddy;
+    for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
+      auto g = hn::LoadU(tag, from + i);
+      if (mask != nullptr) g = hn::Mul(g, hn::LoadU(tag, mask + i));
+      hn::StoreU(g, tag, to + i);
+      hn::StoreU(hn::MulAdd(g, hn::LoadU(tag, ur + i), hn::LoadU(tag, skip_sum + i)), tag,
+                 skip_sum + i);
+      add_to(tag, g, e_sum + i);
     });
   }
 }

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "rotrnn/data/preprocess.h"
+#include "rotrnn/kernels/arena.h"
+#include "rotrnn/kernels/block.h"
+#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/step.h"
+#include "rotrnn/runtime/model.h"
+
+// What Model, Stream and Scorer share. Internal.
+
+namespace rotrnn::runtime {
+
+/// A linear map, packed for the kernels.
+struct Linear {
+  size_t inputs = 0, outputs = 0;
+  const float *packed = nullptr, *bias = nullptr;
+
+  /// out [rows, outputs] = x [rows, inputs]·weightᵀ + bias.
+  void run(const kernels::Table& simd, const float* x, size_t rows, float* out) const;
+};
+
+/// The weights of a model, checked and laid out for the kernels, all in one piece of memory.
+struct Network {
+  ModelInfo info;
+  Preprocessing preprocessing;
+  uint64_t fingerprint = 0;  // of the whole file: a state belongs to it
+  const kernels::Table* simd = nullptr;
+  kernels::Arena memory;
+  kernels::BlockConfig config;
+  std::vector<kernels::BlockParameters> blocks;  // whole sequences
+  std::vector<kernels::StepBlock> steps;         // streams; empty if bidirectional
+  // Encoder: rows of an embedding, or a row a channel and the bias.
+  const float *encoder = nullptr, *encoder_bias = nullptr;
+  Linear hidden, head;  // hidden: of pairs
+
+  size_t D() const { return config.D; }
+  size_t state_size() const { return 2 * config.S; }  // of one block
+  size_t inputs() const { return static_cast<size_t>(info.inputs); }
+  size_t outputs() const { return static_cast<size_t>(info.outputs); }
+
+  /// x [D] from a token, which is within the vocabulary, or from the values of a step.
+  void encode(int32_t token, float* x) const;
+  void encode(const float* values, float* x) const;
+  /// std::invalid_argument unless all of these are within the vocabulary.
+  void check_tokens(std::span<const int32_t> tokens) const;
+  /// std::invalid_argument unless these are finite and whole steps.
+  void check_values(std::span<const float> values) const;
+};
+
+}  // namespace rotrnn::runtime

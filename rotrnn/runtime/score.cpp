@@ -1,0 +1,255 @@
+#include "rotrnn/runtime/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+
+#include "rotrnn/kernels/activations.h"
+#include "rotrnn/kernels/pooling.h"
+#include "rotrnn/kernels/threads.h"
+#include "rotrnn/runtime/network.h"
+
+namespace rotrnn::runtime {
+namespace {
+
+// Steps that go through all blocks together: their rows stay in L2, and the weights are read once
+// for so many.
+constexpr size_t kTile = 96;
+// Steps of the sequences that are worked on block by block at the same time.
+constexpr int64_t kTogether = 1 << 16;
+
+void check_offsets(std::span<const int64_t> offsets, int64_t steps, int64_t towers) {
+  const auto wrong = [](const std::string& what) {
+    throw std::invalid_argument("offsets: " + what);
+  };
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != steps) {
+    wrong(fmt::format("they must begin with 0 and end with {}, the number of steps", steps));
+  }
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (offsets[i + 1] <= offsets[i]) {
+      wrong(fmt::format("sequence {} goes from {} to {}; each needs a step at least", i, offsets[i],
+                        offsets[i + 1]));
+    }
+  }
+  if (std::ssize(offsets) % towers != 1 % towers) {
+    wrong(fmt::format("{} sequences are not pairs", offsets.size() - 1));
+  }
+}
+
+}  // namespace
+
+struct Scorer::Impl {
+  std::shared_ptr<const Model> model;
+  const Network& n;
+  size_t threads;
+  kernels::Arena saved, scratch;
+  struct Buffer {
+    std::vector<float> floats;
+    std::vector<double> sums;
+  };
+  std::vector<Buffer> buffers;  // one a thread
+  // Of the call: one of the two.
+  std::span<const int32_t> tokens;
+  std::vector<float> values;  // as the network takes them
+  std::vector<int64_t> offsets;
+
+  Impl(std::shared_ptr<const Model> m, int wish)
+      : model(std::move(m)),
+        n(model->network()),
+        threads(static_cast<size_t>(wish > 0 ? wish : kernels::available_threads())) {
+    buffers.resize(threads);
+  }
+
+  void parallel(const std::function<void(size_t)>& body) const {
+    kernels::parallel_for(static_cast<int>(threads), [&](int t) { body(static_cast<size_t>(t)); });
+  }
+
+  size_t sequences() const { return offsets.size() - 1; }
+
+  void encode(int64_t begin, int64_t end, float* x) const {
+    for (int64_t t = begin; t < end; ++t, x += n.D()) {
+      if (n.info.tokens) {
+        n.encode(tokens[static_cast<size_t>(t)], x);
+      } else {
+        n.encode(values.data() + static_cast<size_t>(t) * n.inputs(), x);
+      }
+    }
+  }
+
+  std::vector<float> run() {
+    const size_t rows =
+        n.info.pooling == Pooling::none ? static_cast<size_t>(offsets.back()) : sequences();
+    std::vector<float> pooled(rows * n.D());
+    // Whole sequences one after the other through all blocks need no memory for the steps, but
+    // cannot share a sequence between threads.
+    if (!n.info.bidirectional && sequences() >= threads) {
+      through_all_blocks(pooled.data());
+    } else {
+      block_by_block(pooled.data());
+    }
+    return tell(pooled, rows);
+  }
+
+  void through_all_blocks(float* pooled) {
+    const size_t D = n.D(), x = kTile * D, work = n.steps[0].scratch(kTile);
+    for (Buffer& buffer : buffers) {  // here, where running out of memory can be told
+      buffer.floats.resize(x + work + n.steps.size() * n.state_size());
+      buffer.sums.resize(D);
+    }
+    std::atomic<size_t> next{0};
+    parallel([&](size_t t) {
+      Buffer& buffer = buffers[t];
+      float* at = buffer.floats.data();
+      for (size_t i = next++; i < sequences(); i = next++) {
+        one_sequence(i, at, at + x, at + x + work, buffer.sums, pooled);
+      }
+    });
+  }
+
+  void one_sequence(size_t i, float* x, float* work, float* states, std::vector<double>& sums,
+                    float* pooled) const {
+    const size_t D = n.D(), S2 = n.state_size();
+    std::fill_n(states, n.steps.size() * S2, 0.0f);
+    std::fill(sums.begin(), sums.end(), 0.0);
+    const int64_t begin = offsets[i], end = offsets[i + 1];
+    for (int64_t t = begin; t < end; t += static_cast<int64_t>(kTile)) {
+      const int64_t until = std::min(end, t + static_cast<int64_t>(kTile));
+      const auto rows = static_cast<size_t>(until - t);
+      encode(t, until, x);
+      for (size_t b = 0; b < n.steps.size(); ++b) {
+        const kernels::StepState state{states + b * S2, t == begin};
+        n.steps[b].run(x, rows, &state, 1, work);
+      }
+      if (n.info.pooling == Pooling::mean) {
+        for (size_t r = 0; r < rows; ++r) {
+          for (size_t d = 0; d < D; ++d) sums[d] += static_cast<double>(x[r * D + d]);
+        }
+      } else if (n.info.pooling == Pooling::none) {
+        std::copy_n(x, rows * D, pooled + static_cast<size_t>(t) * D);
+      } else if (until == end) {
+        std::copy_n(x + (rows - 1) * D, D, pooled + i * D);
+      }
+    }
+    if (n.info.pooling != Pooling::mean) return;
+    const double scale = 1.0 / static_cast<double>(end - begin);
+    for (size_t d = 0; d < D; ++d) pooled[i * D + d] = static_cast<float>(sums[d] * scale);
+  }
+
+  void block_by_block(float* pooled) {
+    for (size_t first = 0; first < sequences();) {
+      size_t last = first + 1;
+      while (last < sequences() && offsets[last + 1] - offsets[first] <= kTogether) ++last;
+      std::vector<int64_t> local(offsets.begin() + static_cast<ptrdiff_t>(first),
+                                 offsets.begin() + static_cast<ptrdiff_t>(last) + 1);
+      const int64_t base = local.front();
+      for (int64_t& offset : local) offset -= base;
+      const size_t at = n.info.pooling == Pooling::none ? static_cast<size_t>(base) : first;
+      some_sequences(local, base, pooled + at * n.D());
+      first = last;
+    }
+  }
+
+  void some_sequences(const std::vector<int64_t>& local, int64_t base, float* pooled) {
+    const size_t D = n.D();
+    const auto steps = static_cast<size_t>(local.back());
+    const kernels::Sequences batch{local.data(), local.size() - 1};
+    kernels::BlockConfig config = n.config;
+    config.threads = static_cast<int>(threads);
+    config.balance = true;
+    saved.reset();
+    float* x[2] = {saved.take<float>(steps * D), saved.take<float>(steps * D)};
+    parallel([&](size_t t) {
+      const auto part = [&](size_t k) { return static_cast<int64_t>(steps * k / threads); };
+      encode(base + part(t), base + part(t + 1), x[0] + static_cast<size_t>(part(t)) * D);
+    });
+    for (size_t b = 0; b < n.blocks.size(); ++b) {
+      kernels::BlockSaved kept = kernels::block_save(config, batch, saved);
+      kernels::block_forward(config, batch, n.blocks[b], {.x = x[b % 2]}, {.out = x[(b + 1) % 2]},
+                             kept, scratch);
+    }
+    const float* out = x[n.blocks.size() % 2];
+    if (n.info.pooling == Pooling::mean) {
+      kernels::pool_mean(batch, out, D, pooled, config.threads);
+    } else if (n.info.pooling == Pooling::last) {
+      kernels::pool_last(batch, out, D, pooled);
+    } else {
+      std::copy_n(out, steps * D, pooled);
+    }
+  }
+
+  std::vector<float> tell(const std::vector<float>& pooled, size_t rows) const {
+    if (n.info.towers == 1) {
+      std::vector<float> logits(rows * n.outputs());
+      n.head.run(*n.simd, pooled.data(), rows, logits.data());
+      return logits;
+    }
+    const size_t D = n.D(), pairs = rows / 2;
+    std::vector<float> joined(pairs * 4 * D), hidden(pairs * D), logits(pairs * n.outputs());
+    for (size_t i = 0; i < pairs; ++i) {
+      const float *a = pooled.data() + 2 * i * D, *b = a + D;
+      float* to = joined.data() + i * 4 * D;
+      for (size_t d = 0; d < D; ++d) {
+        to[d] = a[d];
+        to[D + d] = b[d];
+        to[2 * D + d] = a[d] - b[d];
+        to[3 * D + d] = a[d] * b[d];
+      }
+    }
+    n.hidden.run(*n.simd, joined.data(), pairs, hidden.data());
+    kernels::gelu_forward(hidden.data(), hidden.data(), hidden.size());
+    n.head.run(*n.simd, hidden.data(), pairs, logits.data());
+    return logits;
+  }
+};
+
+Scorer::Scorer(std::shared_ptr<const Model> model, int threads) {
+  if (model == nullptr) throw std::invalid_argument("scoring needs a model");
+  if (threads < 0 || threads > 4096) {
+    throw std::invalid_argument(fmt::format("{} threads; choose 1 to 4096, or 0 for all", threads));
+  }
+  impl_ = std::make_unique<Impl>(std::move(model), threads);
+}
+
+Scorer::~Scorer() = default;
+
+std::vector<float> Scorer::score(std::span<const float> values, std::span<const int64_t> offsets) {
+  Impl& s = *impl_;
+  s.n.check_values(values);
+  const size_t C = s.n.inputs();
+  check_offsets(offsets, static_cast<int64_t>(values.size() / C), s.n.info.towers);
+  if (offsets.size() == 1) return {};
+  // As training saw them: cut, reordered, thinned out, scaled.
+  const Preprocessing& p = s.n.preprocessing;
+  s.values.clear();
+  s.offsets.assign(1, 0);
+  for (size_t i = 0; i + 1 < offsets.size(); ++i) {
+    const auto part = values.subspan(static_cast<size_t>(offsets[i]) * C,
+                                     static_cast<size_t>(offsets[i + 1] - offsets[i]) * C);
+    const int64_t steps = p.length(std::as_bytes(part));
+    if (!p.order.empty() && steps != std::ssize(p.order)) {
+      throw std::invalid_argument(
+          fmt::format("sequence {} has {} steps; this model reads {} in an order of its own", i,
+                      steps, p.order.size()));
+    }
+    s.values.resize(s.values.size() + static_cast<size_t>(steps) * C);
+    p.write_values(std::as_bytes(part),
+                   s.values.data() + static_cast<size_t>(s.offsets.back()) * C);
+    s.offsets.push_back(s.offsets.back() + steps);
+  }
+  return s.run();
+}
+
+std::vector<float> Scorer::score_tokens(std::span<const int32_t> tokens,
+                                        std::span<const int64_t> offsets) {
+  Impl& s = *impl_;
+  s.n.check_tokens(tokens);
+  check_offsets(offsets, static_cast<int64_t>(tokens.size()), s.n.info.towers);
+  if (offsets.size() == 1) return {};
+  s.tokens = tokens;
+  s.offsets.assign(offsets.begin(), offsets.end());
+  return s.run();
+}
+
+}  // namespace rotrnn::runtime
