@@ -1,0 +1,33 @@
+# The runtime: trained models without LibTorch. Needs kernels/kernels.cmake before it.
+#   rotrnn_runtime_objects   what reads and runs models; also part of rotrnn_base
+#   rotrnn_runtime           librotrnn_runtime.so, the C and C++ interface, with kernels of its own;
+#                            depends on the C and C++ runtime alone
+set(ROTRNN_RUNTIME_DIR ${CMAKE_CURRENT_LIST_DIR})
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+set(ROTRNN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
+configure_file(${ROTRNN_RUNTIME_DIR}/../version.h.in ${ROTRNN_GENERATED}/rotrnn/version.h @ONLY)
+
+set(runtime_sources c_api.cpp model.cpp network.cpp score.cpp stream.cpp ../data/preprocess.cpp
+    ../io/atomic_file.cpp ../io/mapped_file.cpp ../io/safetensors.cpp ../io/utf8.cpp)
+list(TRANSFORM runtime_sources PREPEND ${ROTRNN_RUNTIME_DIR}/)
+add_library(rotrnn_runtime_objects OBJECT ${runtime_sources})
+target_include_directories(rotrnn_runtime_objects PUBLIC ${ROTRNN_RUNTIME_DIR}/../.. ${ROTRNN_GENERATED})
+target_compile_options(rotrnn_runtime_objects PRIVATE -ffunction-sections -fdata-sections)
+target_compile_definitions(rotrnn_runtime_objects PRIVATE ROTRNN_SHARED)
+# fmt as headers alone: no library to bring along.
+target_link_libraries(rotrnn_runtime_objects PRIVATE fmt::fmt-header-only nlohmann_json::nlohmann_json)
+set_target_properties(rotrnn_runtime_objects PROPERTIES
+  POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+if(TARGET rotrnn_flags)
+  target_link_libraries(rotrnn_runtime_objects PRIVATE rotrnn_flags)
+endif()
+
+add_library(rotrnn_runtime SHARED $<TARGET_OBJECTS:rotrnn_runtime_objects>)
+target_link_libraries(rotrnn_runtime PRIVATE rotrnn_kernels_std)
+target_include_directories(rotrnn_runtime PUBLIC ${ROTRNN_RUNTIME_DIR}/../..)
+# Only what ROTRNN_API and ROTRNN_C_API mark: the standard library's templates stay inside.
+target_link_options(rotrnn_runtime PRIVATE -Wl,--gc-sections -Wl,--no-undefined -Wl,--exclude-libs,ALL)
+set_target_properties(rotrnn_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
