@@ -11,7 +11,7 @@
 namespace rotrnn::runtime::test {
 namespace {
 
-constexpr double kTolerance = 2e-5;  // as for streams
+constexpr double kTolerance = 1e-5;  // as for streams
 
 struct ModelHandle {
   explicit ModelHandle(const Case& c) {
