@@ -7,4 +7,10 @@ namespace rotrnn::cli {
 /// Adds `bench loader`.
 void add_bench_loader(CLI::App& bench, Action& action);
 
+/// Adds `bench stream`.
+void add_bench_stream(CLI::App& bench, Action& action);
+
+/// Adds `bench score`.
+void add_bench_score(CLI::App& bench, Action& action);
+
 }  // namespace rotrnn::cli

@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
   add_train(app, action);
   add_eval(app, action);
   add_predict(app, action);
+  add_stream(app, action);
   add_export(app, action);
   add_info(app, action);
   add_data(app, action);

@@ -201,6 +201,7 @@ class Loader {
     info.text = text;
     info.rate = p.form.rate;
     info.channels = p.form.names;
+    info.keep_every = p.keep_every;
     info.max_length = p.max_length;
     info.horizon = p.horizon;
     info.values = p.target_names;

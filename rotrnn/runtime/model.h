@@ -36,6 +36,7 @@ struct ModelInfo {
   bool text = false;                  // tokens are told from text by the model's vocabulary
   int64_t rate = 0;                   // samples a second; 0: not known
   std::vector<std::string> channels;  // their names; may be empty
+  int64_t keep_every = 1;             // so many steps of the input are one of the network
   int64_t max_length = 0;             // steps of a sequence that training kept; 0: all
   // Output: a number for each class, or values.
   bool classifies = true;

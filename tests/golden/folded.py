@@ -292,7 +292,7 @@ def kinds():
     yield "wide", dict(width=33, states=17, outputs=11, norm="layer", activation="full_glu"), 200
     yield "one of all", dict(width=1, states=1, depth=1, outputs=1, target="values"), 100
     yield "long memory", dict(radius=(0.999, 0.9999), pooling="last", depth=1), 1100
-    yield "millions", dict(width=4, states=6, radius=(0.9, 0.99999), pooling="last"), 100
+    yield "millions", dict(width=4, states=6, radius=(0.999, 0.99999), pooling="last"), 100
     yield "values", dict(target="values", outputs=3, inputs=4, pooling="last"), 100
     yield "forecast", dict(target="values", outputs=6, horizon=3, inputs=2, pooling="none", rate=100), 100
     yield "per step", dict(per_step=True, max_length=300), 300

@@ -67,7 +67,8 @@ inline const std::vector<Case>& cases() {
                                kCases.string());
     }
     std::vector<Case> out;
-    for (const auto& j : nlohmann::json::parse(in).at("cases")) {
+    const auto file = nlohmann::json::parse(in);
+    for (const auto& j : file.at("cases")) {
       Case c;
       c.name = j.at("name");
       c.file = kCases / j.at("file").get<std::string>();

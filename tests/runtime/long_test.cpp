@@ -105,7 +105,7 @@ class Plain {
 TEST(LongStream, StaysWhereFloat64IsAfterMillionsOfSteps) {
   // |λ| up to 0.99999: a state sums 100,000 steps, each rounded at 6e-8 of it, whose errors are
   // random and add up to some √100,000·6e-8 = 2e-5 of the state; then two blocks follow.
-  constexpr double kTolerance = 5e-4;
+  constexpr double kTolerance = 2e-5;
   const Case& c = case_named("millions");
   const bool all = std::getenv("ROTRNN_LONG_TESTS") != nullptr;
   const int64_t steps = all ? 10'000'000 : 1'000'000;

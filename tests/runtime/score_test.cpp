@@ -8,7 +8,7 @@
 namespace rotrnn::runtime::test {
 namespace {
 
-constexpr double kTolerance = 2e-5;  // as for streams
+constexpr double kTolerance = 1e-5;  // as for streams
 
 std::vector<int64_t> to_offsets(const std::vector<int64_t>& lengths) {
   std::vector<int64_t> out{0};

@@ -14,7 +14,7 @@ namespace {
 // Float32 rounds at 6e-8 and a row goes through up to three blocks, whose states sum some hundred
 // to thousand steps; the largest difference seen on these cases is given by
 // TheDistanceIsOfRounding.
-constexpr double kTolerance = 2e-5;
+constexpr double kTolerance = 1e-5;
 
 // Pushes steps [begin, end) of a case; the rows after each.
 std::vector<float> push(Stream& stream, const Case& c, int64_t begin, int64_t end) {
