@@ -38,16 +38,16 @@ Shelf<kernels::Arena>& scratches() {
   return shelf;
 }
 
-/// A workspace from its forward call to the end of its backward call. Python reads it as a buffer
-/// of one byte, so that a tensor can own it: autograd frees that tensor when it is done.
+/// A workspace from its forward call to the end of its backward call. Python reads its number
+/// as a buffer, so that a tensor can own it: autograd frees that tensor when it is done.
 struct Lease {
-  explicit Lease(size_t bytes) : workspace(workspaces().take(bytes)) {}
+  Lease(int64_t number, size_t bytes) : workspace(workspaces().take(bytes)), number(number) {}
   ~Lease() { workspaces().put(std::move(workspace)); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
   std::unique_ptr<Workspace> workspace;
-  std::uint8_t byte = 0;
+  int64_t number;
 };
 
 /// An arena for the length of one call.
@@ -151,8 +151,8 @@ void bind_layers(py::module_& m) {
            py::arg("count"), py::arg("u"), py::arg("initial"), py::arg("initial_reverse"));
   py::class_<Lease>(m, "Lease", py::buffer_protocol(),
                     "Memory that a forward call fills for its backward call; reused when freed.")
-      .def(py::init<size_t>(), py::arg("bytes"))
-      .def_buffer([](Lease& lease) { return py::buffer_info(&lease.byte, 1); });
+      .def(py::init<int64_t, size_t>(), py::arg("number"), py::arg("bytes"))
+      .def_buffer([](Lease& lease) { return py::buffer_info(&lease.number, 1); });
   m.def("forward", &forward, Free(), py::arg("lease").none(true), py::arg("shape"),
         py::arg("system"), py::arg("batch"), py::arg("y"), py::arg("final"),
         py::arg("final_reverse"));
