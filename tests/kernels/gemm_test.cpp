@@ -1,6 +1,7 @@
 #include "rotrnn/kernels/gemm.h"
 
 #include "rotrnn/kernels/reference.h"
+#include "rotrnn/kernels/simd.h"
 #include "tests/kernels/test_util.h"
 
 namespace rotrnn::kernels::testing {
@@ -74,6 +75,32 @@ TEST(Gemm, MatchesOracle) {
           check_multiply(gemm(name), s, add, false);
           check_multiply(gemm(name), s, add, true);
           check_outer(gemm(name), s, add);
+        }
+      }
+    }
+  });
+}
+
+TEST(Gemm, OneRowMatchesOracle) {
+  for_each_target([] {
+    const Table& simd = table();
+    for (const size_t K : {1, 3, 96, 129}) {
+      for (const size_t N : {1, 15, 16, 33, 96, 128, 200, 275}) {
+        SCOPED_TRACE(std::to_string(K) + "," + std::to_string(N));
+        const Floats a = normal(K, 1), b = normal(K * N, 2), bias = normal(N, 3);
+        Floats packed(gemm_hwy().packed_size(K, N));
+        simd.pack(packed.data(), b.data(), K, N, N, 1);
+        for (const bool with_bias : {false, true}) {
+          Floats out = normal(N + 9, 4);
+          const Floats before = out;
+          simd.multiply_row(out.data(), a.data(), packed.data(), K, N,
+                            with_bias ? bias.data() : nullptr);
+          Doubles exact = reference::product(widen(a), widen(b), 1, K, N);
+          Floats plain = reference::product(a, b, 1, K, N);
+          for (size_t i = 0; with_bias && i < N; ++i) exact[i] += bias[i], plain[i] += bias[i];
+          expect_close("row", Floats(out.begin(), out.begin() + static_cast<long>(N)), plain,
+                       exact);
+          for (size_t i = N; i < out.size(); ++i) ASSERT_EQ(out[i], before[i]) << i;
         }
       }
     }

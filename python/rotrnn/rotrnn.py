@@ -1,0 +1,176 @@
+"""RotRNN (Biegun, Dolga, Cunningham, Barber 2024)."""
+
+import math
+from typing import Any, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .layer import Layer, normal, ring, uniform
+from .system import System
+
+
+class RotRNN(Layer):
+    """A linear recurrence whose state matrix is a learned rotation, for every head h of dh = state / heads:
+
+        x_t = gamma P Theta P^T x_{t-1} + xi B u_t          y_t = C concat_over_heads(x_t) + D * u_t
+
+        P = expm(M - M^T)      gamma = exp(-exp(gamma_log))      xi = sqrt(c (1 - gamma^2) / |B|^2)
+
+    Theta rotates the coordinates (2j, 2j+1) by theta_j. In coordinates z = P^T x this is diagonal in complex
+    numbers, lambda = gamma exp(i theta): states given and returned are z, [batch, 2S] with
+    S = heads * ceil(dh / 2); `hidden` and `folded` convert to and from x [batch, state].
+
+    Parameters: theta [heads, dh // 2] (theta_log when its logarithm is stored), gamma_log [heads],
+    M [heads, dh, dh] if learn_rotation, B [heads, dh, width], C [width, state], D [width], and
+    C_reverse [width, state] if bidirectional.
+
+    normalisation: "xi"; "alpha" (the paper's first attempt), "none".
+    c: the mean square norm of a head's state that xi aims at.
+    stationary_start: have it from the first step on, not only in the long run.
+    learn_rotation: False: P is the identity.
+    init: "paper" or "authors" (of their code); gamma_init "ring" or "log_uniform", theta_form "plain" or
+    "log", bc_init and m_init "paper" or "authors" are parts of it that can be chosen by themselves.
+    gamma_min, gamma_max, theta_max: range of gamma, and largest theta, at the start."""
+
+    def __init__(self, width: int, state: int, heads: int, bidirectional: bool = False, *,
+                 normalisation: str = "xi", c: float = 1.0, stationary_start: bool = False,
+                 learn_rotation: bool = True, init: str = "paper", gamma_min: float = 0.5,
+                 gamma_max: float = 0.999, theta_max: float = math.pi / 100,
+                 gamma_init: Optional[str] = None, theta_form: Optional[str] = None,
+                 bc_init: Optional[str] = None, m_init: Optional[str] = None, kernels: str = "fused",
+                 device: Any = None, dtype: Optional[torch.dtype] = None) -> None:
+        if width < 1 or state < 1 or heads < 1:
+            self._fail(f"width = {width}, state = {state}, heads = {heads}; each is at least 1")
+        if state % heads != 0:
+            self._fail(f"heads = {heads} does not divide state = {state}; make the state a multiple of the heads")
+        dh = state // heads
+        if dh < 2:
+            self._fail(f"heads = {heads} leaves {dh} dimension of state = {state} for a head; a rotation needs "
+                       f"2 or more, so use at most {state // 2} heads")
+        super().__init__(width, heads * ((dh + 1) // 2), bidirectional, kernels)
+        self._check_choice("normalisation", normalisation, ["xi", "alpha", "none"])
+        self._check_choice("init", init, ["paper", "authors"])
+        paper = init == "paper"
+        gamma_init = gamma_init or ("ring" if paper else "log_uniform")
+        theta_form = theta_form or ("plain" if paper else "log")
+        bc_init, m_init = bc_init or init, m_init or init
+        self._check_choice("gamma_init", gamma_init, ["ring", "log_uniform"])
+        self._check_choice("theta_form", theta_form, ["plain", "log"])
+        self._check_choice("bc_init", bc_init, ["paper", "authors"])
+        self._check_choice("m_init", m_init, ["paper", "authors"])
+        if not c > 0:
+            self._fail(f"c is {c}; it must be above 0")
+        if stationary_start and normalisation != "xi":
+            self._fail('stationary_start needs normalisation = "xi"')
+        if not 0 <= gamma_min < gamma_max < 1:
+            self._fail(f"gamma_min = {gamma_min} and gamma_max = {gamma_max}, but 0 <= gamma_min < gamma_max < 1")
+        if gamma_init == "log_uniform" and gamma_min == 0:
+            self._fail('gamma_min is 0, which gamma_init = "log_uniform" cannot reach; make it larger')
+        if not 0 < theta_max < math.inf:
+            self._fail(f"theta_max is {theta_max}; it must be above 0")
+        self.state, self.heads, self.head_size = state, heads, dh
+        self.normalisation, self.c = normalisation, float(c)
+        self.stationary_start, self.learn_rotation = bool(stationary_start), bool(learn_rotation)
+        self.theta_form = theta_form
+
+        def parameter(value: Tensor) -> torch.nn.Parameter:
+            return self._parameter(value, device, dtype)
+
+        theta = theta_max * uniform(heads, dh // 2)
+        if theta_form == "log":
+            self.theta_log = parameter(theta.log())
+        else:
+            self.theta = parameter(theta)
+        if gamma_init == "ring":
+            gamma_log = ring(gamma_min, gamma_max, heads)
+        else:
+            low, high = math.log(-math.log(gamma_max)), math.log(-math.log(gamma_min))
+            gamma_log = low + (high - low) * uniform(heads)
+        self.gamma_log = parameter(gamma_log)
+        if self.learn_rotation:
+            scale = 1.0 if m_init == "paper" else 1 / math.sqrt(state + dh)
+            self.M = parameter(scale * normal(heads, dh, dh))
+        both = 1 / math.sqrt(width + state)
+        b_scale, c_scale = (width**-0.5, state**-0.5) if bc_init == "paper" else (both, both)
+        self.B = parameter(b_scale * normal(heads, dh, width))
+        self.C = parameter(c_scale * normal(width, state))
+        self.D = parameter(normal(width))
+        if self.bidirectional:
+            self.C_reverse = parameter(c_scale * normal(width, state))
+
+    def angles(self) -> Tensor:
+        """theta [heads, dh // 2], in double."""
+        return self.theta_log.double().exp() if self.theta_form == "log" else self.theta.double()
+
+    def gamma(self) -> Tensor:
+        """The decay of every head, [heads], in double: in (0, 1)."""
+        return torch.exp(-torch.exp(self.gamma_log.double()))
+
+    def rotation(self) -> Tensor:
+        """P [heads, dh, dh], in double."""
+        if not self.learn_rotation:
+            one = torch.eye(self.head_size, dtype=torch.float64, device=self.gamma_log.device)
+            return one.expand(self.heads, -1, -1)
+        M = self.M.double()
+        return torch.matrix_exp(M - M.transpose(1, 2))
+
+    def system(self) -> System:
+        """z = P^T x turns the paper's equations into z_t = gamma Theta z_{t-1} + xi P^T B u_t and
+        y_t = C P z_t + D u_t, and a pair of coordinates turned by theta is a complex number times
+        exp(i theta)."""
+        gamma, P, B = self.gamma(), self.rotation(), self.B.double()
+        rest = -torch.expm1(-2 * torch.exp(self.gamma_log.double()))  # 1 - gamma^2 with all its digits
+        square = (B * B).sum(dim=(1, 2))
+        if self.normalisation == "xi":
+            radius, scale = gamma, torch.sqrt(self.c * rest / square)
+        elif self.normalisation == "alpha":
+            scale = 1 / torch.sqrt(self.c * gamma**2 + square)
+            radius = scale * gamma
+        else:
+            radius, scale = gamma, torch.ones_like(gamma)
+        theta = self.angles()
+        if self.head_size % 2:  # the last coordinate of an odd head stays where it is
+            theta = F.pad(theta, (0, 1))
+        lambda_re = (radius[:, None] * torch.cos(theta)).reshape(-1)
+        lambda_im = (radius[:, None] * torch.sin(theta)).reshape(-1)
+        rows = scale[:, None, None] * (P.transpose(1, 2) @ B)  # [heads, dh, width]
+        kappa_re = kappa_im = None
+        if self.stationary_start:  # ((1 - gamma^2)^(-1/2) - 1) / lambda
+            size = ((rest.rsqrt() - 1) / gamma)[:, None]
+            kappa_re = (size * torch.cos(theta)).reshape(-1)
+            kappa_im = (-size * torch.sin(theta)).reshape(-1)
+        return System(lambda_re, lambda_im, self._to_planes(rows.permute(2, 0, 1)).T, self._columns(self.C, P),
+                      self._columns(self.C_reverse, P) if self.bidirectional else None, self.D.double(),
+                      kappa_re, kappa_im)
+
+    def _columns(self, C: Tensor, P: Tensor) -> Tensor:
+        """C P of every head, as V [width, 2S]."""
+        heads = C.double().view(self.width, self.heads, self.head_size)
+        return self._to_planes(torch.einsum("whi,hij->whj", heads, P))
+
+    def _to_planes(self, x: Tensor) -> Tensor:
+        """[.., heads, dh] to [.., 2S]: even coordinates are real parts, odd ones imaginary parts."""
+        if self.head_size % 2:
+            x = F.pad(x, (0, 1))
+        return torch.cat([x[..., 0::2].flatten(-2), x[..., 1::2].flatten(-2)], dim=-1)
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """The paper's x = P z [.., state] of states z [.., 2S]."""
+        pairs = torch.stack([z[..., :self.states], z[..., self.states:]], dim=-1)
+        each = pairs.unflatten(-2, (self.heads, -1)).flatten(-2)[..., :self.head_size]
+        return torch.einsum("...hj,hij->...hi", each, self.rotation().to(z.dtype)).flatten(-2)
+
+    def folded(self, x: Tensor) -> Tensor:
+        """The inverse of `hidden`: z = P^T x [.., 2S] of x [.., state]."""
+        heads = x.unflatten(-1, (self.heads, self.head_size))
+        return self._to_planes(torch.einsum("...hi,hij->...hj", heads, self.rotation().to(x.dtype)))
+
+    def extra_repr(self) -> str:
+        text = f"width={self.width}, state={self.state}, heads={self.heads}"
+        if self.bidirectional:
+            text += ", bidirectional=True"
+        if self.normalisation != "xi":
+            text += f", normalisation={self.normalisation!r}"
+        return text

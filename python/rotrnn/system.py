@@ -1,0 +1,129 @@
+"""The one form that every layer maps its parameters to, and its plain implementation in PyTorch.
+
+    z_t = lambda * z_{t-1} + W u_t          y_t = V [Re z_t; Im z_t] + D * u_t
+
+z holds S complex states, kept as 2S real numbers: all real parts, then all imaginary parts. The reverse
+direction runs the same recurrence from the end of a sequence and adds V_reverse [Re z; Im z].
+"""
+
+import math
+from typing import NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+
+class System(NamedTuple):
+    """A layer's parameters as the recurrence uses them, in double."""
+
+    lambda_re: Tensor  # [S]
+    lambda_im: Tensor  # [S]
+    W: Tensor  # [2S, D]
+    V: Tensor  # [D, 2S]
+    V_reverse: Optional[Tensor]  # [D, 2S], bidirectional only
+    D: Tensor  # [D]
+    # Where no state is given z_0 = kappa * (W u_1), u_1 being the first input; None: z_0 = 0.
+    kappa_re: Optional[Tensor] = None  # [S]
+    kappa_im: Optional[Tensor] = None  # [S]
+
+    def cast(self, dtype: torch.dtype) -> "System":
+        """The same in another precision."""
+        return System(*(t if t is None else t.to(dtype) for t in self))
+
+
+def to_complex(planes: Tensor) -> Tensor:
+    """[.., 2S] real to [.., S] complex."""
+    S = planes.shape[-1] // 2
+    return torch.complex(planes[..., :S], planes[..., S:])
+
+
+def to_planes(z: Tensor) -> Tensor:
+    """[.., S] complex to [.., 2S] real."""
+    return torch.cat([z.real, z.imag], dim=-1)
+
+
+def scan(v: Tensor, lam: Tensor, start: Optional[Tensor]) -> Tensor:
+    """z_t = lam * z_{t-1} + v_t along v [batch, time, S] from z_0 = start [batch, S] (None: 0), complex.
+
+    Chunks of about sqrt(time) steps run side by side from zero, then their ends are joined in a loop, so that
+    it takes few operations, all of them differentiable, any number of times."""
+    batch, time, S = v.shape
+    if time == 0:
+        return v
+    chunk = max(1, math.isqrt(time))
+    chunks = -(-time // chunk)
+    if chunks * chunk > time:
+        v = torch.cat([v, v.new_zeros(batch, chunks * chunk - time, S)], dim=1)
+    local, powers = [], []
+    for step in v.view(batch, chunks, chunk, S).unbind(2):
+        local.append(step if not local else step + lam * local[-1])
+        powers.append(lam if not powers else powers[-1] * lam)
+    carries = [v.new_zeros(batch, S) if start is None else start]
+    for end in local[-1].unbind(1)[:-1]:
+        carries.append(end + powers[-1] * carries[-1])
+    z = torch.stack(local, dim=2) + torch.stack(powers) * torch.stack(carries, dim=1)[:, :, None]
+    return z.view(batch, chunks * chunk, S)[:, :time]
+
+
+def _one_direction(v: Tensor, system: System, offsets: Tensor, initial: Optional[Tensor],
+                   reverse: bool) -> Tuple[Tensor, Tensor]:
+    """States [n, 2S] of all tokens and final states [sequences, 2S], for v = W u [n, 2S]."""
+    begin, end = offsets[:-1, None], offsets[1:, None]
+    lengths = end - begin
+    time = int(lengths.max())
+    t = torch.arange(time, device=v.device)
+    inside = t < lengths  # [sequences, time]
+    rows = (end - 1 - t) if reverse else (begin + t)
+    grid = to_complex(v)[rows.clamp(0, len(v) - 1)]
+    grid = torch.where(inside[..., None], grid, torch.zeros_like(grid))
+    start = None
+    if initial is not None:
+        start = to_complex(initial)
+    elif system.kappa_re is not None and system.kappa_im is not None:
+        start = torch.complex(system.kappa_re, system.kappa_im) * grid[:, 0]
+    z = scan(grid, torch.complex(system.lambda_re, system.lambda_im), start)
+    last = z[torch.arange(len(lengths), device=v.device), (lengths[:, 0] - 1).clamp(min=0)]
+    before = torch.zeros_like(last) if initial is None else to_complex(initial)
+    final = torch.where(lengths > 0, last, before)
+    # Token t of a sequence is step t of the scan, or step length - 1 - t of the reverse one.
+    steps = (lengths - 1 - t) if reverse else t.expand_as(inside)
+    sequence = torch.arange(len(lengths), device=v.device)[:, None].expand_as(inside)
+    return to_planes(z[sequence[inside], steps[inside]]), to_planes(final)
+
+
+def run_reference(system: System, u: Tensor, offsets: Tensor, initial: Optional[Tensor],
+                  initial_reverse: Optional[Tensor]) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+    """y [n, D] and the final states [sequences, 2S] of a packed batch u [n, D], on any device, in u's
+    precision, differentiable in everything."""
+    system = system.cast(u.dtype)
+    offsets = offsets.to(u.device)
+    y = system.D * u
+    both = [(False, initial, system.V)]
+    if system.V_reverse is not None:
+        both.append((True, initial_reverse, system.V_reverse))
+    finals = []
+    for reverse, start, V in both:
+        if len(u) == 0:
+            finals.append(u.new_zeros(len(offsets) - 1, len(system.W)) if start is None else start.clone())
+            continue
+        z, final = _one_direction(u @ system.W.T, system, offsets, start, reverse)
+        y = y + z @ V.T
+        finals.append(final)
+    return y, finals[0], finals[1] if len(finals) > 1 else None
+
+
+def step(system: System, u: Tensor, z: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    """One token of every sequence: y [sequences, D] and z [sequences, 2S] from u [sequences, D] and the z
+    before it (None: at the beginning)."""
+    system = system.cast(u.dtype)
+    v = to_complex(u @ system.W.T)
+    if z is not None:
+        before: Optional[Tensor] = to_complex(z)
+    elif system.kappa_re is not None and system.kappa_im is not None:
+        before = torch.complex(system.kappa_re, system.kappa_im) * v
+    else:
+        before = None
+    if before is not None:
+        v = v + torch.complex(system.lambda_re, system.lambda_im) * before
+    after = to_planes(v)
+    return after @ system.V.T + system.D * u, after

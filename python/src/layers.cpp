@@ -1,0 +1,170 @@
+#include "python/src/layers.h"
+
+#include <pybind11/stl.h>
+
+#include <array>
+#include <cstdint>
+
+#include "python/src/workspace.h"
+#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace py = pybind11;
+
+namespace rotrnn::python {
+namespace {
+
+using kernels::BlockConfig;
+
+/// Addresses as Python has them, 0 for null.
+using Address = std::uintptr_t;
+
+const float* in(Address address) {
+  return reinterpret_cast<const float*>(address);
+}
+
+float* out(Address address) {
+  return reinterpret_cast<float*>(address);
+}
+
+// Never destroyed: a tensor may hold a lease when the process ends.
+Shelf<Workspace>& workspaces() {
+  static auto& shelf = *new Shelf<Workspace>;
+  return shelf;
+}
+
+Shelf<kernels::Arena>& scratches() {
+  static auto& shelf = *new Shelf<kernels::Arena>;
+  return shelf;
+}
+
+/// A workspace from its forward call to the end of its backward call. Python reads its number
+/// as a buffer, so that a tensor can own it: autograd frees that tensor when it is done.
+struct Lease {
+  Lease(int64_t number, size_t bytes) : workspace(workspaces().take(bytes)), number(number) {}
+  ~Lease() { workspaces().put(std::move(workspace)); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  std::unique_ptr<Workspace> workspace;
+  int64_t number;
+};
+
+/// An arena for the length of one call.
+struct Scratch {
+  Scratch() : arena(scratches().take(SIZE_MAX)) {}
+  ~Scratch() { scratches().put(std::move(arena)); }
+  std::unique_ptr<kernels::Arena> arena;
+};
+
+struct Shape {
+  size_t width, states;
+  bool bidirectional;
+  int threads;
+};
+
+BlockConfig layer_config(const Shape& shape, kernels::Keep keep) {
+  BlockConfig config;
+  config.D = shape.width;
+  config.S = shape.states;
+  config.activation = kernels::Activation::none;
+  config.norm = kernels::Norm::none;
+  config.residual = false;
+  config.bidirectional = shape.bidirectional;
+  config.threads = shape.threads;
+  config.keep = keep;
+  return config;
+}
+
+/// lambda_re, lambda_im, W, V, V_reverse, D, kappa_re, kappa_im; the order of System in Python.
+using SystemAddresses = std::array<Address, 8>;
+
+kernels::BlockParameters parameters_of(const SystemAddresses& s) {
+  kernels::BlockParameters parameters;
+  kernels::System& system = parameters.system;
+  system.lambda_re = in(s[0]), system.lambda_im = in(s[1]);
+  system.W = in(s[2]), system.V = in(s[3]), system.V_reverse = in(s[4]), system.D = in(s[5]);
+  system.kappa_re = in(s[6]), system.kappa_im = in(s[7]);
+  return parameters;
+}
+
+/// A packed batch: offsets [count + 1], u [n, width], and the initial states of both directions.
+struct Batch {
+  Address offsets;
+  size_t count;
+  Address u, initial, initial_reverse;
+
+  kernels::Sequences sequences() const {
+    return {reinterpret_cast<const int64_t*>(offsets), count};
+  }
+  kernels::BlockInput input() const {
+    kernels::BlockInput block;
+    block.x = in(u), block.initial = in(initial), block.initial_reverse = in(initial_reverse);
+    return block;
+  }
+};
+
+/// y, final and final_reverse are written; what backward needs stays in the lease, if there is one.
+void forward(Lease* lease, const Shape& shape, const SystemAddresses& system, const Batch& batch,
+             Address y, Address final, Address final_reverse) {
+  const auto keep = lease != nullptr ? kernels::Keep::all : kernels::Keep::nothing;
+  const BlockConfig config = layer_config(shape, keep);
+  const kernels::Sequences sequences = batch.sequences();
+  Scratch scratch, plain;
+  kernels::Arena& arena = lease != nullptr ? lease->workspace->arena : *plain.arena;
+  arena.reset();
+  kernels::BlockSaved saved = block_save(config, sequences, arena);
+  kernels::BlockOutput output;
+  output.out = out(y), output.final = out(final), output.final_reverse = out(final_reverse);
+  block_forward(config, sequences, parameters_of(system), batch.input(), output, saved,
+                *scratch.arena);
+  if (lease != nullptr) lease->workspace->saved = saved;
+}
+
+/// Gradients of u, of the system in its order, and of both initial states.
+using GradientAddresses = std::array<Address, 11>;
+
+void backward(Lease& lease, const Shape& shape, const SystemAddresses& system, const Batch& batch,
+              Address dy, Address dfinal, Address dfinal_reverse, const GradientAddresses& g) {
+  const BlockConfig config = layer_config(shape, kernels::Keep::all);
+  kernels::OutputGradient gradient;
+  gradient.value = in(dy), gradient.final = in(dfinal), gradient.final_reverse = in(dfinal_reverse);
+  kernels::BlockGradients to;
+  to.x = out(g[0]), to.lambda_re = out(g[1]), to.lambda_im = out(g[2]), to.W = out(g[3]);
+  to.V = out(g[4]), to.V_reverse = out(g[5]), to.D = out(g[6]);
+  to.kappa_re = out(g[7]), to.kappa_im = out(g[8]);
+  to.initial = out(g[9]), to.initial_reverse = out(g[10]);
+  Scratch scratch;
+  block_backward(config, batch.sequences(), parameters_of(system), batch.input(),
+                 lease.workspace->saved, gradient, to, *scratch.arena);
+}
+
+}  // namespace
+
+void bind_layers(py::module_& m) {
+  using Free = py::call_guard<py::gil_scoped_release>;
+  py::class_<Shape>(m, "Shape", "Sizes of a layer: width D, complex states S, both directions?")
+      .def(py::init<size_t, size_t, bool, int>(), py::arg("width"), py::arg("states"),
+           py::arg("bidirectional"), py::arg("threads"));
+  py::class_<Batch>(m, "Batch", "A packed batch; addresses, 0 where there is none.")
+      .def(py::init<Address, size_t, Address, Address, Address>(), py::arg("offsets"),
+           py::arg("count"), py::arg("u"), py::arg("initial"), py::arg("initial_reverse"));
+  py::class_<Lease>(m, "Lease", py::buffer_protocol(),
+                    "Memory that a forward call fills for its backward call; reused when freed.")
+      .def(py::init<int64_t, size_t>(), py::arg("number"), py::arg("bytes"))
+      .def_buffer([](Lease& lease) { return py::buffer_info(&lease.number, 1); });
+  m.def("forward", &forward, Free(), py::arg("lease").none(true), py::arg("shape"),
+        py::arg("system"), py::arg("batch"), py::arg("y"), py::arg("final"),
+        py::arg("final_reverse"));
+  m.def("backward", &backward, Free(), py::arg("lease"), py::arg("shape"), py::arg("system"),
+        py::arg("batch"), py::arg("dy"), py::arg("dfinal"), py::arg("dfinal_reverse"),
+        py::arg("gradients"));
+  m.def(
+      "release_memory", [] { return workspaces().clear() + scratches().clear(); },
+      "Gives back the memory that is kept for the next step; how many bytes that were.");
+  m.def("available_threads", &kernels::available_threads, "CPUs that this process may run on.");
+  m.def(
+      "simd", [] { return kernels::table().name; }, "The instruction set in use.");
+}
+
+}  // namespace rotrnn::python

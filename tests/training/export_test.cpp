@@ -1,0 +1,300 @@
+#include "rotrnn/training/export.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+
+#include "rotrnn/runtime/score.h"
+#include "rotrnn/runtime/stream.h"
+#include "rotrnn/training/network.h"
+#include "tests/support/folder.h"
+
+// Exported models against the network they come from, in double by the reference path: whole
+// sequences, and streams at every prefix.
+
+namespace rotrnn {
+namespace {
+
+using test::Folder;
+using test::message_of;
+using torch::Tensor;
+
+struct Case {
+  std::string name;
+  std::function<void(ModelOptions&)> change;
+  bool tokens = false, pairs = false;
+};
+
+const std::vector<Case>& cases() {
+  using M = ModelOptions;
+  static const std::vector<Case> all = {
+      {"rotrnn", [](M&) {}},
+      {"rotrnn_odd_heads", [](M& m) { m.state = 15, m.heads = 3; }},
+      {"rotrnn_stationary", [](M& m) { m.stationary_start = true; }},
+      {"rotrnn_alpha", [](M& m) { m.normalisation = Normalisation::alpha; }},
+      {"rotrnn_tokens", [](M&) {}, true},
+      {"rotrnn_last", [](M& m) { m.pooling = Pooling::last; }},
+      {"rotrnn_steps", [](M& m) { m.pooling = Pooling::none; }},
+      {"rotrnn_postnorm", [](M& m) { m.prenorm = false; }},
+      {"rotrnn_layer_norm", [](M& m) { m.norm = NormKind::layer; }},
+      {"rotrnn_layer_postnorm", [](M& m) { m.norm = NormKind::layer, m.prenorm = false; }},
+      {"rotrnn_full_glu", [](M& m) { m.activation = Activation::full_glu; }},
+      {"rotrnn_half_glu2", [](M& m) { m.activation = Activation::half_glu2; }},
+      {"rotrnn_gelu", [](M& m) { m.activation = Activation::gelu; }},
+      {"rotrnn_bidirectional", [](M& m) { m.bidirectional = true; }},
+      {"rotrnn_bidirectional_stationary",
+       [](M& m) { m.bidirectional = true, m.stationary_start = true; }},
+      {"rotrnn_pairs", [](M&) {}, true, true},
+      {"lru", [](M& m) { m.layer = "lru"; }},
+      {"lru_steps", [](M& m) { m.layer = "lru", m.pooling = Pooling::none; }},
+      {"lru_bidirectional", [](M& m) { m.layer = "lru", m.bidirectional = true; }},
+      {"s5", [](M& m) { m.layer = "s5"; }},
+      {"s5_steps", [](M& m) { m.layer = "s5", m.pooling = Pooling::none; }},
+      {"s5_bidirectional", [](M& m) { m.layer = "s5", m.bidirectional = true; }},
+  };
+  return all;
+}
+
+// Networks whose running statistics, biases and skips are not what they start with: otherwise
+// folding them in would show nothing.
+void stir(torch::nn::Module& module) {
+  torch::NoGradGuard no_grad;
+  for (auto& p : module.named_parameters()) {
+    if (p.key().ends_with("bias") || p.key().ends_with("norm.weight")) {
+      p.value().add_(torch::randn_like(p.value()), 0.3);
+    }
+  }
+  for (auto& b : module.named_buffers()) {
+    if (b.key().ends_with("running_mean")) b.value().normal_(0, 0.5);
+    if (b.key().ends_with("running_var")) b.value().uniform_(0.3, 2);
+  }
+}
+
+class Export : public testing::TestWithParam<Case> {
+ protected:
+  Export() {
+    torch::manual_seed(5);
+    const Case& c = GetParam();
+    ModelOptions& m = header_.config.model;
+    m.width = 10;
+    m.state = 16;
+    m.heads = 4;
+    m.depth = 3;
+    m.s5.blocks = 2;
+    m.init.gamma_min = 0.9;
+    m.init.theta_max = 3;
+    m.pooling = Pooling::mean;
+    c.change(m);
+    if (m.pooling == Pooling::none) {
+      header_.config.task.name = "series";
+      header_.config.task.path = "x.csv";
+      header_.config.task.target = TaskTarget::token_label;
+    }
+    TaskFacts& f = header_.facts;
+    f.typical_length = 40;
+    f.classes = {"a", "b", "c"};
+    Preprocessing& p = f.preprocessing;
+    p.form.towers = c.pairs ? 2 : 1;
+    f.shape = {c.tokens ? InputKind::tokens : InputKind::channels,
+               c.tokens ? 7 : 2,
+               TargetKind::classes,
+               3,
+               p.form.towers,
+               m.pooling == Pooling::none};
+    if (c.tokens) {
+      p.kind = Preprocessing::Kind::ids;
+      p.vocabulary = {"a", "b", "c", "d", "e", "f", "g"};
+    } else {
+      p.kind = Preprocessing::Kind::values;
+      p.form.element = Element::f32;
+      p.form.channels = 2;
+      p.mean = {0.5, -3};
+      p.deviation = {2, 0.25};
+    }
+    network_ = SequenceModel(m, f.shape, 3);
+    stir(*network_);
+    std::filesystem::create_directories(folder_.path());
+    save_checkpoint(folder_ / "best", *network_, nullptr, header_);
+    report_ = export_model({folder_.path(), folder_ / "m.safetensors", Which::best, false});
+    model_ = runtime::Model::load(folder_ / "m.safetensors");
+    network_->eval();
+    network_->to(torch::kFloat64);
+    network_->engine.kernels = Kernels::reference;
+  }
+
+  // Steps in natural units or token numbers, drawn anew.
+  void draw(int64_t steps) {
+    if (GetParam().tokens) {
+      tokens_ = torch::randint(7, {steps}, torch::kInt64);
+      numbers_.assign(tokens_.data_ptr<int64_t>(), tokens_.data_ptr<int64_t>() + steps);
+      return;
+    }
+    const Tensor scale = torch::tensor({2.0f, 0.25f}), mean = torch::tensor({0.5f, -3.0f});
+    const Tensor natural = torch::randn({steps, 2}) * scale + mean;
+    values_.assign(natural.data_ptr<float>(), natural.data_ptr<float>() + 2 * steps);
+    normal_ = (natural.to(torch::kFloat64) - mean) / scale;
+  }
+
+  Tensor input() const { return GetParam().tokens ? tokens_ : normal_; }
+
+  // Logits of the network in double.
+  Tensor truth(const Tensor& rows, const std::vector<int64_t>& offsets) {
+    torch::NoGradGuard no_grad;
+    return network_->forward(Packed(rows, offsets)).y;
+  }
+
+  void push(runtime::Stream& stream, size_t begin, size_t count, std::span<float> each = {}) {
+    if (GetParam().tokens) {
+      stream.push_tokens(std::span(numbers_).subspan(begin, count), each);
+    } else {
+      stream.push(std::span(values_).subspan(2 * begin, 2 * count), each);
+    }
+  }
+
+  // Float32 through three blocks; the largest seen over all cases is 1.4e-6.
+  static constexpr double kBound = 1e-5;
+
+  void expect_near(std::span<const float> said, const Tensor& exact, const std::string& what) {
+    const Tensor e = exact.contiguous();
+    ASSERT_EQ(std::ssize(said), e.numel()) << what;
+    const double scale = std::max(1.0, e.abs().max().item<double>());
+    double worst = 0;
+    for (size_t i = 0; i < said.size(); ++i) {
+      worst = std::max(worst, std::abs(static_cast<double>(said[i]) - e.data_ptr<double>()[i]));
+    }
+    EXPECT_LE(worst, kBound * scale) << what;
+    largest_ = std::max(largest_, worst / scale);
+  }
+
+  const Folder folder_;
+  CheckpointHeader header_;
+  SequenceModel network_ = nullptr;
+  ExportReport report_;
+  std::shared_ptr<const runtime::Model> model_;
+  Tensor tokens_, normal_;
+  std::vector<int32_t> numbers_;
+  std::vector<float> values_;
+  double largest_ = 0;
+};
+
+TEST_P(Export, ScoresWholeSequences) {
+  EXPECT_LE(report_.difference, kBound * std::max(1.0, report_.largest));
+  draw(700);
+  const std::vector<int64_t> offsets = {0, 1, 98, 194, 695, 698, 700};
+  const Tensor exact = truth(input(), offsets);
+  for (const int threads : {1, 2, 3, 8}) {
+    runtime::Scorer scorer(model_, threads);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      const auto said = GetParam().tokens ? scorer.score_tokens(numbers_, offsets)
+                                          : scorer.score(values_, offsets);
+      expect_near(said, exact, "threads " + std::to_string(threads));
+    }
+  }
+  RecordProperty("largest_error", std::to_string(largest_));
+}
+
+TEST_P(Export, StreamsEqualSequenceModeAtEveryPrefix) {
+  const auto& m = header_.config.model;
+  if (m.bidirectional || GetParam().pairs) {
+    const std::string message =
+        message_of<std::invalid_argument>([&] { runtime::Stream stream(model_); });
+    EXPECT_NE(message.find("score"), std::string::npos) << message;
+    return;
+  }
+  constexpr int64_t kSteps = 1100;
+  draw(kSteps);
+  // All prefixes of pooled models are too many sequences: a ragged choice of them.
+  std::vector<int64_t> prefixes;
+  for (int64_t t = 1; t <= kSteps; t = t < 140 ? t + 1 : t + 37) prefixes.push_back(t);
+  prefixes.push_back(kSteps);
+  Tensor exact;
+  if (m.pooling == Pooling::none) {
+    exact = truth(input(), {0, kSteps});
+  } else {
+    std::vector<Tensor> rows;
+    std::vector<int64_t> offsets{0};
+    for (const int64_t t : prefixes) {
+      rows.push_back(input().narrow(0, 0, t));
+      offsets.push_back(offsets.back() + t);
+    }
+    exact = truth(torch::cat(rows), offsets);
+  }
+  const auto expect_prefixes = [&](const std::vector<float>& each, const std::string& what) {
+    if (m.pooling == Pooling::none) return expect_near(each, exact, what);
+    std::vector<float> chosen;
+    for (const int64_t t : prefixes) {
+      chosen.insert(chosen.end(), each.begin() + 3 * (t - 1), each.begin() + 3 * t);
+    }
+    expect_near(chosen, exact, what);
+  };
+  for (const size_t chunk : {1, 7, 64, 1000, 0}) {  // 0: random
+    runtime::Stream stream(model_);
+    std::vector<float> each(3 * kSteps);
+    for (size_t at = 0; at < kSteps;) {
+      const size_t wish = chunk != 0 ? chunk : static_cast<size_t>(1 + std::rand() % 90);
+      const size_t count = std::min<size_t>(wish, kSteps - at);
+      push(stream, at, count, std::span(each).subspan(3 * at, 3 * count));
+      at += count;
+      if (at > 500 && at < 600) {  // goes on in another stream from what was saved
+        std::vector<std::byte> state(stream.state_size());
+        stream.save(state);
+        stream = runtime::Stream(model_, 5);
+        stream.restore(state);
+      }
+      const auto now = stream.logits();
+      for (size_t k = 0; k < 3; ++k) {
+        ASSERT_NEAR(now[k], each[3 * (at - 1) + k], 1e-5 * std::max(1.0f, std::abs(now[k])));
+      }
+    }
+    EXPECT_EQ(stream.steps(), kSteps);
+    expect_prefixes(each, "chunks of " + std::to_string(chunk));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, Export, testing::ValuesIn(cases()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ExportModel, RefusesWhatItCannotDoAndLeavesNoFile) {
+  const Folder folder;
+  const auto out = folder / "m.safetensors";
+  EXPECT_NE(message_of<std::runtime_error>([&] {
+              export_model({folder / "no_run", out, Which::best, false});
+            }).find("there is no such run folder"),
+            std::string::npos);
+  std::ofstream(out) << "mine";
+  EXPECT_NE(message_of<std::invalid_argument>([&] {
+              export_model({folder / "no_run", out, Which::best, false});
+            }).find("--force"),
+            std::string::npos);
+  std::string kept;
+  std::ifstream(out) >> kept;
+  EXPECT_EQ(kept, "mine");
+}
+
+TEST(ExportModel, RefusesWeightsThatAreNotFinite) {
+  const Folder folder;
+  CheckpointHeader header;
+  ModelOptions& m = header.config.model;
+  m.width = 4, m.state = 4, m.heads = 2, m.depth = 1;
+  header.facts.classes = {"a", "b"};
+  header.facts.preprocessing.vocabulary = {"x", "y"};
+  header.facts.shape = {InputKind::tokens, 2, TargetKind::classes, 2};
+  SequenceModel network(m, header.facts.shape, 1);
+  {
+    torch::NoGradGuard no_grad;
+    network->head->weight[0][0] = std::nan("");
+  }
+  save_checkpoint(folder / "best", *network, nullptr, header);
+  const auto out = folder / "m.safetensors";
+  EXPECT_NE(message_of<std::runtime_error>([&] {
+              export_model({folder.path(), out, Which::best, false});
+            }).find("head.weight"),
+            std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(out));
+  EXPECT_FALSE(std::filesystem::exists(out.string() + ".unchecked"));
+}
+
+}  // namespace
+}  // namespace rotrnn
