@@ -1,5 +1,9 @@
 #include "rotrnn/kernels/simd.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 #include <atomic>
 #include <cstdlib>
 #include <stdexcept>
@@ -11,8 +15,10 @@ namespace {
 
 bool cpu_has_avx2() {
 #if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;  // clang 14 cannot ask for f16c by name
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+         __builtin_cpu_supports("bmi2") && f16c;
 #else
   return false;
 #endif

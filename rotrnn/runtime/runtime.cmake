@@ -9,7 +9,7 @@ find_package(nlohmann_json REQUIRED)
 set(ROTRNN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 configure_file(${ROTRNN_RUNTIME_DIR}/../version.h.in ${ROTRNN_GENERATED}/rotrnn/version.h @ONLY)
 
-set(runtime_sources c_api.cpp model.cpp network.cpp score.cpp stream.cpp ../data/preprocess.cpp
+set(runtime_sources c_api.cpp model.cpp network.cpp score.cpp stream.cpp wave.cpp ../data/preprocess.cpp
     ../io/atomic_file.cpp ../io/mapped_file.cpp ../io/safetensors.cpp ../io/utf8.cpp)
 list(TRANSFORM runtime_sources PREPEND ${ROTRNN_RUNTIME_DIR}/)
 add_library(rotrnn_runtime_objects OBJECT ${runtime_sources})

@@ -10,6 +10,7 @@
 #include "rotrnn/kernels/pooling.h"
 #include "rotrnn/kernels/threads.h"
 #include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/wave.h"
 
 namespace rotrnn::runtime {
 namespace {
@@ -50,6 +51,7 @@ struct Scorer::Impl {
     std::vector<double> sums;
   };
   std::vector<Buffer> buffers;  // one a thread
+  Buffer waiting;               // tiles on their way
   // Of the call: one of the two.
   std::span<const int32_t> tokens;
   std::vector<float> values;  // as the network takes them
@@ -82,10 +84,13 @@ struct Scorer::Impl {
     const size_t rows =
         n.info.pooling == Pooling::none ? static_cast<size_t>(offsets.back()) : sequences();
     std::vector<float> pooled(rows * n.D());
-    // Whole sequences one after the other through all blocks need no memory for the steps, but
-    // cannot share a sequence between threads.
+    // Tiles that go through all blocks need no memory for the steps. Sequences one after the other
+    // keep all threads busy when there are enough of them; else the tiles of a sequence follow each
+    // other, as many at a time as there are blocks.
     if (!n.info.bidirectional && sequences() >= threads) {
       through_all_blocks(pooled.data());
+    } else if (!n.info.bidirectional && n.steps.size() >= threads) {
+      one_behind_the_other(pooled.data());
     } else {
       block_by_block(pooled.data());
     }
@@ -122,19 +127,64 @@ struct Scorer::Impl {
         const kernels::StepState state{states + b * S2, t == begin};
         n.steps[b].run(x, rows, &state, 1, work);
       }
-      if (n.info.pooling == Pooling::mean) {
-        for (size_t r = 0; r < rows; ++r) {
-          for (size_t d = 0; d < D; ++d) sums[d] += static_cast<double>(x[r * D + d]);
-        }
-      } else if (n.info.pooling == Pooling::none) {
-        std::copy_n(x, rows * D, pooled + static_cast<size_t>(t) * D);
-      } else if (until == end) {
-        std::copy_n(x + (rows - 1) * D, D, pooled + i * D);
+      pool(i, t, until, x, sums, pooled);
+    }
+  }
+
+  // Adds rows [t, until) of the last block to the pooled ones of sequence i; in order.
+  void pool(size_t i, int64_t t, int64_t until, const float* x, std::vector<double>& sums,
+            float* pooled) const {
+    const size_t D = n.D();
+    const auto rows = static_cast<size_t>(until - t);
+    if (n.info.pooling == Pooling::none) {
+      std::copy_n(x, rows * D, pooled + static_cast<size_t>(t) * D);
+    } else if (n.info.pooling == Pooling::last) {
+      if (until == offsets[i + 1]) std::copy_n(x + (rows - 1) * D, D, pooled + i * D);
+    } else {
+      for (size_t r = 0; r < rows; ++r) {
+        for (size_t d = 0; d < D; ++d) sums[d] += static_cast<double>(x[r * D + d]);
+      }
+      if (until < offsets[i + 1]) return;
+      const double scale = 1.0 / static_cast<double>(until - offsets[i]);
+      for (size_t d = 0; d < D; ++d) {
+        pooled[i * D + d] = static_cast<float>(sums[d] * scale);
+        sums[d] = 0;
       }
     }
-    if (n.info.pooling != Pooling::mean) return;
-    const double scale = 1.0 / static_cast<double>(end - begin);
-    for (size_t d = 0; d < D; ++d) pooled[i * D + d] = static_cast<float>(sums[d] * scale);
+  }
+
+  struct Tile {
+    size_t sequence;
+    int64_t begin, end;
+  };
+
+  // The same tiles, and so the same bits, as through_all_blocks().
+  void one_behind_the_other(float* pooled) {
+    std::vector<Tile> tiles;
+    for (size_t i = 0; i < sequences(); ++i) {
+      for (int64_t t = offsets[i]; t < offsets[i + 1]; t += static_cast<int64_t>(kTile)) {
+        tiles.push_back({i, t, std::min(offsets[i + 1], t + static_cast<int64_t>(kTile))});
+      }
+    }
+    const size_t D = n.D(), S2 = n.state_size(), blocks = n.steps.size(), slots = 2 * threads;
+    for (Buffer& buffer : buffers) buffer.floats.resize(n.steps[0].scratch(kTile));
+    waiting.floats.resize(slots * kTile * D + blocks * S2);
+    waiting.sums.assign(D, 0.0);
+    float* const states = waiting.floats.data() + slots * kTile * D;
+    run_wave(static_cast<int>(threads), blocks, tiles.size(), slots,
+             [&](size_t b, size_t item, size_t thread) {
+               const Tile& tile = tiles[item];
+               const bool fresh = tile.begin == offsets[tile.sequence];
+               float* const x = waiting.floats.data() + item % slots * kTile * D;
+               if (b == 0) encode(tile.begin, tile.end, x);
+               if (fresh) std::fill_n(states + b * S2, S2, 0.0f);
+               const kernels::StepState state{states + b * S2, fresh};
+               n.steps[b].run(x, static_cast<size_t>(tile.end - tile.begin), &state, 1,
+                              buffers[thread].floats.data());
+               if (b + 1 == blocks) {
+                 pool(tile.sequence, tile.begin, tile.end, x, waiting.sums, pooled);
+               }
+             });
   }
 
   void block_by_block(float* pooled) {
