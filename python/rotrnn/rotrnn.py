@@ -23,7 +23,7 @@ class RotRNN(Layer):
     S = heads * ceil(dh / 2); `hidden` and `folded` convert to and from x [batch, state].
 
     Parameters: theta [heads, dh // 2] (theta_log when its logarithm is stored), gamma_log [heads],
-    M [heads, dh, dh] if learn_rotation, B [heads, dh, width], C [width, state], D [width], and
+    M [heads, dh, dh] (a buffer of zeros unless learn_rotation), B [heads, dh, width], C [width, state], D [width], and
     C_reverse [width, state] if bidirectional.
 
     normalisation: "xi"; "alpha" (the paper's first attempt), "none".
@@ -92,6 +92,8 @@ class RotRNN(Layer):
         if self.learn_rotation:
             scale = 1.0 if m_init == "paper" else 1 / math.sqrt(state + dh)
             self.M = parameter(scale * normal(heads, dh, dh))
+        else:  # P = I; in state_dict as it is with a rotation
+            self.register_buffer("M", self._parameter(torch.zeros(heads, dh, dh), device, dtype).detach())
         both = 1 / math.sqrt(width + state)
         b_scale, c_scale = (width**-0.5, state**-0.5) if bc_init == "paper" else (both, both)
         self.B = parameter(b_scale * normal(heads, dh, width))
@@ -110,9 +112,6 @@ class RotRNN(Layer):
 
     def rotation(self) -> Tensor:
         """P [heads, dh, dh], in double."""
-        if not self.learn_rotation:
-            one = torch.eye(self.head_size, dtype=torch.float64, device=self.gamma_log.device)
-            return one.expand(self.heads, -1, -1)
         M = self.M.double()
         return torch.matrix_exp(M - M.transpose(1, 2))
 

@@ -17,6 +17,17 @@ def _truncated(deviation: float, *shape: int) -> Tensor:
     return values * (deviation / 0.87962566103423978)
 
 
+def _exp_ratio(w: Tensor) -> Tensor:
+    """(exp(w) - 1) / w, 1 at w = 0, complex. Near 0 by its series, 1 + w/2 (1 + w/3 (1 + ...)): the difference
+    would lose digits there, and its derivative all of them."""
+    small = w.abs() < 0.5
+    near, far = torch.where(small, w, torch.zeros_like(w)), torch.where(small, torch.ones_like(w), w)
+    series = torch.ones_like(w)
+    for k in range(17, 1, -1):  # 0.5^16 / 17! is below rounding
+        series = 1 + near / k * series
+    return torch.where(small, series, (torch.exp(far) - 1) / far)
+
+
 class S5(Layer):
     """A continuous state-space model, discretised by a learned time step for each state:
 
@@ -90,22 +101,18 @@ class S5(Layer):
         dt = self.step_rescale * torch.exp(self.log_step.double())
         Lambda, B = torch.complex(re, im), torch.complex(self.B_re.double(), self.B_im.double())
         if self.discretisation == "zoh":
-            a, b = re * dt, im * dt
-            # exp(a + ib) - 1 without the loss of digits near 0.
-            minus_one = torch.complex(torch.expm1(a) * torch.cos(b) - 2 * torch.sin(b / 2)**2,
-                                      torch.exp(a) * torch.sin(b))
-            lam_re, lam_im = torch.exp(a) * torch.cos(b), torch.exp(a) * torch.sin(b)
-            W = (minus_one / Lambda)[:, None] * B
+            w = dt * Lambda
+            lam = torch.exp(w)
+            W = (dt * _exp_ratio(w))[:, None] * B
         else:
             down = 1 / (1 - dt * Lambda / 2)
             lam = down * (1 + dt * Lambda / 2)
-            lam_re, lam_im = lam.real, lam.imag
             W = (dt * down)[:, None] * B
         V = 2 * torch.cat([self.C_re.double(), -self.C_im.double()], dim=1)
         V_reverse = None
         if self.bidirectional:
             V_reverse = 2 * torch.cat([self.C_reverse_re.double(), -self.C_reverse_im.double()], dim=1)
-        return System(lam_re, lam_im, torch.cat([W.real, W.imag]), V, V_reverse, self.D.double())
+        return System(lam.real, lam.imag, torch.cat([W.real, W.imag]), V, V_reverse, self.D.double())
 
     def extra_repr(self) -> str:
         text = f"width={self.width}, state={self.state}, blocks={self.blocks}"

@@ -25,12 +25,11 @@ find_package(Threads REQUIRED)
 # How every kernel is compiled.
 function(rotrnn_compile_kernels target)
   target_compile_options(${target} PRIVATE -fno-math-errno)
-  target_include_directories(${target} PUBLIC ${ROTRNN_KERNELS_DIR}/../..)
+  get_filename_component(root ${ROTRNN_KERNELS_DIR}/../.. ABSOLUTE)
+  target_include_directories(${target} PUBLIC ${root})
   set_target_properties(${target} PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  if(TARGET rotrnn_flags)
-    target_link_libraries(${target} PRIVATE rotrnn_flags)
-  endif()
+  target_link_libraries(${target} PRIVATE rotrnn_flags)
 endfunction()
 
 add_library(rotrnn_kernels_objects OBJECT ${kernel_sources})

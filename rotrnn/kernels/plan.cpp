@@ -42,7 +42,7 @@ void plan_groups(Plan& plan, const Sequences& sequences, const std::vector<size_
     std::vector<Segment> unit;
     for (size_t i : group) {
       if (lengths[i] == 0) continue;
-      unit.push_back({plan.segments++, i, sequences.begin(i), sequences.end(i), true, true});
+      unit.push_back({plan.segments++, i, sequences.begin(i), sequences.end(i)});
     }
     plan.units.push_back(std::move(unit));
   }
@@ -56,13 +56,13 @@ void plan_chunks(Plan& plan, const Sequences& sequences, size_t threads) {
   size_t unit = 0;
   for (size_t i = 0; i < sequences.count; ++i) {
     size_t at = sequences.begin(i);
-    const size_t begin = at, end = sequences.end(i);
+    const size_t end = sequences.end(i);
     while (at < end) {
       while (unit + 1 < threads && at >= n * (unit + 1) / threads) ++unit;
       const size_t target = unit + 1 < threads ? n * (unit + 1) / threads : n;
       const size_t tiles = (target - at + plan.tile - 1) / plan.tile;
       const size_t stop = std::min(end, at + std::max<size_t>(tiles, 1) * plan.tile);
-      plan.units[unit].push_back({plan.segments++, i, at, stop, at == begin, stop == end});
+      plan.units[unit].push_back({plan.segments++, i, at, stop});
       at = stop;
     }
   }

@@ -19,7 +19,6 @@ struct Sequences {
 /// A stretch of one sequence that one thread walks; a whole sequence unless the plan is chunked.
 struct Segment {
   size_t id, sequence, begin, end;
-  bool first, last;  // holds the first, the last token of its sequence
 };
 
 /// `rows` tokens from `begin`; `index` counts tiles over the whole batch.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -63,15 +64,17 @@ inline void expect_close(const std::string& what, const Floats& fast, const Floa
   EXPECT_LE(error, allowed) << what;
 }
 
-/// Runs f once per SIMD target of this machine.
+/// Runs f once per SIMD target of this machine, or for that of ROTRNN_SIMD alone.
 template <class F>
 void for_each_target(const F& f) {
+  const char* only = std::getenv("ROTRNN_SIMD");
   for (const std::string& name : available_targets()) {
+    if (only != nullptr && name != only) continue;
     set_target(name);
     SCOPED_TRACE("target " + name);
     f();
   }
-  set_target("");
+  set_target(only == nullptr ? "" : only);
 }
 
 }  // namespace rotrnn::kernels::testing

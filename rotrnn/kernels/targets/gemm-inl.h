@@ -14,7 +14,7 @@ constexpr size_t kMR = HWY_MAX_BYTES == 64 ? 12 : 6;
 constexpr size_t kBlockK = 256;  // rows of a panel that fit half of L1
 using FullV = hn::Vec<Full>;
 
-HWY_INLINE size_t panel_lanes() {
+inline size_t panel_lanes() {  // not HWY_INLINE: the table calls it, without the target's flags
   return 2 * hn::Lanes(Full());
 }
 
