@@ -115,7 +115,7 @@ struct Scorer::Impl {
 
   void one_sequence(size_t i, float* x, float* work, float* states, std::vector<double>& sums,
                     float* pooled) const {
-    const size_t D = n.D(), S2 = n.state_size();
+    const size_t S2 = n.state_size();
     std::fill_n(states, n.steps.size() * S2, 0.0f);
     std::fill(sums.begin(), sums.end(), 0.0);
     const int64_t begin = offsets[i], end = offsets[i + 1];
