@@ -8,6 +8,13 @@ set_tests_properties(python PROPERTIES
   ENVIRONMENT "PYTHONPATH=${ROTRNN_PYTHON_OUTPUT};PYTHONDONTWRITEBYTECODE=1;OMP_WAIT_POLICY=passive"
   SKIP_RETURN_CODE 77 TIMEOUT 600)
 
+add_test(NAME example.python_layer
+         COMMAND ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/run_example.py
+                 ${PROJECT_SOURCE_DIR}/examples/python_layer.py)
+set_tests_properties(example.python_layer PROPERTIES
+  ENVIRONMENT "PYTHONPATH=${ROTRNN_PYTHON_OUTPUT};PYTHONDONTWRITEBYTECODE=1;OMP_WAIT_POLICY=passive"
+  SKIP_RETURN_CODE 77 TIMEOUT 600)
+
 # pip in an environment of its own. With the flags of this build, so that ccache has the objects.
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_test(NAME python.pip
