@@ -1,6 +1,6 @@
 """Builds the Python package: its module by CMake from python/, everything else as setuptools does.
 
-CMAKE_ARGS in the environment goes to CMake. All that is built lies in build/pip."""
+CMAKE_ARGS in the environment goes to CMake. All that is built lies in build/."""
 
 import os
 import re
@@ -20,7 +20,7 @@ BUILD = Path("build") / "pip"
 class CMakeBuild(build_ext):
     def build_extension(self, extension: Extension) -> None:
         package = Path(self.get_ext_fullpath(extension.name)).resolve().parent
-        folder = ROOT / BUILD / f"cmake-{sys.implementation.cache_tag}"
+        folder = ROOT / "build" / f"pip-{sys.implementation.cache_tag}"
         configure = ["cmake", "-S", str(ROOT / "python"), "-B", str(folder), f"-DPython_EXECUTABLE={sys.executable}",
                      f"-DROTRNN_PYTHON_OUTPUT={package.parent}"]
         if shutil.which("ninja"):

@@ -17,11 +17,11 @@ _leases: "weakref.WeakValueDictionary[int, _core.Lease]" = weakref.WeakValueDict
 _numbers = itertools.count(1)
 
 
-def _address(t: Optional[Tensor]) -> int:
+def address(t: Optional[Tensor]) -> int:
     return 0 if t is None else t.data_ptr()
 
 
-def _contiguous(t: Optional[Tensor]) -> Optional[Tensor]:
+def contiguous(t: Optional[Tensor]) -> Optional[Tensor]:
     return None if t is None else t.contiguous()
 
 
@@ -39,9 +39,16 @@ def _call(system: Tuple[Optional[Tensor], ...], offsets: Tensor, u: Tensor, init
     W, V_reverse = system[2], system[4]
     assert W is not None
     shape = _core.Shape(W.shape[1], len(W) // 2, V_reverse is not None, get_num_threads())
-    batch = _core.Batch(offsets.data_ptr(), len(offsets) - 1, u.data_ptr(), _address(initial),
-                        _address(initial_reverse))
-    return shape, tuple(_address(t) for t in system), batch
+    batch = _core.Batch(offsets.data_ptr(), len(offsets) - 1, u.data_ptr(), address(initial),
+                        address(initial_reverse))
+    return shape, tuple(address(t) for t in system), batch
+
+
+def refuse_second_derivative() -> None:
+    """Called by backward functions, which run with gradients enabled only to be differentiated again."""
+    if torch.is_grad_enabled():
+        raise RuntimeError("rotrnn: the fused kernels have no second derivative (create_graph=True was asked "
+                           'for); make the layer with kernels="reference", or set layer.kernels = "reference"')
 
 
 class _Fused(torch.autograd.Function):
@@ -61,16 +68,13 @@ class _Fused(torch.autograd.Function):
             ctx.save_for_backward(owner, offsets, u, initial, initial_reverse, *system)
             ctx.set_materialize_grads(False)
         shape, addresses, batch = _call(system, offsets, u, initial, initial_reverse)
-        _core.forward(lease, shape, addresses, batch, y.data_ptr(), final.data_ptr(), _address(final_reverse))
+        _core.forward(lease, shape, addresses, batch, y.data_ptr(), final.data_ptr(), address(final_reverse))
         return y, final, final_reverse
 
     @staticmethod
     def backward(ctx: Any, dy: Optional[Tensor], dfinal: Optional[Tensor],
                  dfinal_reverse: Optional[Tensor]) -> Any:
-        if torch.is_grad_enabled():
-            raise RuntimeError("rotrnn: the fused kernels have no second derivative (create_graph=True was "
-                               'asked for); make the layer with kernels="reference", or set '
-                               'layer.kernels = "reference"')
+        refuse_second_derivative()
         owner, offsets, u, initial, initial_reverse, *rest = ctx.saved_tensors
         system = tuple(rest)
         shape, addresses, batch = _call(system, offsets, u, initial, initial_reverse)
@@ -80,7 +84,7 @@ class _Fused(torch.autograd.Function):
             y = torch.empty_like(u)
             _core.forward(lease, shape, addresses, batch, y.data_ptr(), 0, 0)
         dy = torch.zeros_like(u) if dy is None else dy.contiguous()
-        dfinal, dfinal_reverse = _contiguous(dfinal), _contiguous(dfinal_reverse)
+        dfinal, dfinal_reverse = contiguous(dfinal), contiguous(dfinal_reverse)
         # u's is where the kernels work; the others on demand, in the order of System.
         du = torch.empty_like(u)
         wanted = ctx.needs_input_grad
@@ -88,15 +92,15 @@ class _Fused(torch.autograd.Function):
         dinitial = torch.empty_like(initial) if wanted[3] else None
         dinitial_reverse = torch.empty_like(initial_reverse) if wanted[4] else None
         gradients = (du, *dsystem, dinitial, dinitial_reverse)
-        _core.backward(lease, shape, addresses, batch, dy.data_ptr(), _address(dfinal),
-                       _address(dfinal_reverse), tuple(_address(g) for g in gradients))
+        _core.backward(lease, shape, addresses, batch, dy.data_ptr(), address(dfinal),
+                       address(dfinal_reverse), tuple(address(g) for g in gradients))
         return (None, None, du if wanted[2] else None, dinitial, dinitial_reverse, *dsystem)
 
 
 def run_fused(system: System, u: Tensor, offsets: Tensor, initial: Optional[Tensor],
               initial_reverse: Optional[Tensor]) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-    """As `run_reference`, for float32 on the CPU."""
-    tensors = [_contiguous(t) for t in system.cast(torch.float32)]
-    inputs = [u.contiguous(), _contiguous(initial), _contiguous(initial_reverse)]
+    """As `run_reference`, for a system in float32 on the CPU."""
+    tensors = [contiguous(t) for t in system]
+    inputs = [u.contiguous(), contiguous(initial), contiguous(initial_reverse)]
     keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in [*inputs, *tensors])
     return _Fused.apply(keep, offsets, *inputs, *tensors)

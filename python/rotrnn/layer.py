@@ -40,6 +40,10 @@ class Layer(nn.Module):
         """The map of the parameters, differentiable, in double."""
         raise NotImplementedError
 
+    def fused_system(self) -> System:
+        """The same in float32, for the fused kernels. A layer with a faster twin of its map overrides this."""
+        return self.system().cast(torch.float32)
+
     # ------------------------------------------------------------------------------------------- running
 
     def forward(self, u: Tensor, lengths: Optional[Integers] = None, state: Optional[State] = None,
@@ -83,8 +87,10 @@ class Layer(nn.Module):
     def _run(self, values: Tensor, offsets: Tensor, state: Optional[State]) -> Tuple[Tensor, State]:
         initial, initial_reverse = self._check_state(state, len(offsets) - 1, values)
         fused = self.kernels == "fused" and values.dtype == torch.float32 and values.device.type == "cpu"
-        run = run_fused if fused else systems.run_reference
-        y, final, final_reverse = run(self.system(), values, offsets, initial, initial_reverse)
+        if fused:
+            y, final, final_reverse = run_fused(self.fused_system(), values, offsets, initial, initial_reverse)
+        else:
+            y, final, final_reverse = systems.run_reference(self.system(), values, offsets, initial, initial_reverse)
         return y, ((final, final_reverse) if self.bidirectional else final)
 
     # -------------------------------------------------------------------------------------------- checks

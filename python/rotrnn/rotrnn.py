@@ -7,8 +7,44 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from . import _core
+from .fused import address, refuse_second_derivative
 from .layer import Layer, normal, ring, uniform
 from .system import System
+from .threads import get_num_threads
+
+NORMALISATIONS = ["xi", "alpha", "none"]
+
+
+class _Map(torch.autograd.Function):
+    """System.. of parameters, float32, contiguous."""
+
+    @staticmethod
+    def forward(ctx: Any, sizes: _core.MapSizes, states: int, theta: Tensor, gamma_log: Tensor, M: Tensor,
+                B: Tensor, C: Tensor, C_reverse: Optional[Tensor], stationary: bool) -> Any:
+        width = len(C)
+        lambda_re, lambda_im, *kappa = (B.new_empty(states) for _ in range(4 if stationary else 2))
+        W, V = B.new_empty(2 * states, width), B.new_empty(width, 2 * states)
+        V_reverse = None if C_reverse is None else torch.empty_like(V)
+        P = torch.empty_like(M, dtype=torch.float64)
+        parameters = (theta, gamma_log, M, B, C, C_reverse)
+        system = (lambda_re, lambda_im, W, V, V_reverse, *(kappa or (None, None)))
+        _core.map_forward(sizes, tuple(map(address, parameters)), tuple(map(address, system)), P.data_ptr())
+        ctx.sizes, ctx.shapes = sizes, [None if t is None else t.shape for t in system]
+        ctx.save_for_backward(P, *parameters)
+        ctx.set_materialize_grads(False)
+        return system
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+        refuse_second_derivative()
+        P, *parameters = ctx.saved_tensors
+        dsystem = [None if shape is None else P.new_zeros(shape, dtype=torch.float32) if g is None else g.contiguous()
+                   for shape, g in zip(ctx.shapes, gradients)]
+        found = [None if t is None else torch.empty_like(t) for t in parameters]
+        _core.map_backward(ctx.sizes, tuple(map(address, parameters)), P.data_ptr(), tuple(map(address, dsystem)),
+                           tuple(map(address, found)))
+        return (None, None, *found, None)
 
 
 class RotRNN(Layer):
@@ -50,7 +86,7 @@ class RotRNN(Layer):
             self._fail(f"heads = {heads} leaves {dh} dimension of state = {state} for a head; a rotation needs "
                        f"2 or more, so use at most {state // 2} heads")
         super().__init__(width, heads * ((dh + 1) // 2), bidirectional, kernels)
-        self._check_choice("normalisation", normalisation, ["xi", "alpha", "none"])
+        self._check_choice("normalisation", normalisation, NORMALISATIONS)
         self._check_choice("init", init, ["paper", "authors"])
         paper = init == "paper"
         gamma_init = gamma_init or ("ring" if paper else "log_uniform")
@@ -143,6 +179,17 @@ class RotRNN(Layer):
         return System(lambda_re, lambda_im, self._to_planes(rows.permute(2, 0, 1)).T, self._columns(self.C, P),
                       self._columns(self.C_reverse, P) if self.bidirectional else None, self.D.double(),
                       kappa_re, kappa_im)
+
+    def fused_system(self) -> System:
+        """By the kernels of the program, in double inside: a tenth of the time, which shows on short batches."""
+        theta = self.theta_log.exp() if self.theta_form == "log" else self.theta
+        sizes = _core.MapSizes(self.width, self.state, self.heads, self.bidirectional, self.stationary_start,
+                               NORMALISATIONS.index(self.normalisation), self.c, get_num_threads())
+        parts = _Map.apply(sizes, self.states, theta.contiguous(), self.gamma_log.contiguous(), self.M.contiguous(),
+                           self.B.contiguous(), self.C.contiguous(),
+                           self.C_reverse.contiguous() if self.bidirectional else None, self.stationary_start)
+        lambda_re, lambda_im, W, V, V_reverse, kappa_re, kappa_im = parts
+        return System(lambda_re, lambda_im, W, V, V_reverse, self.D, kappa_re, kappa_im)
 
     def _columns(self, C: Tensor, P: Tensor) -> Tensor:
         """C P of every head, as V [width, 2S]."""

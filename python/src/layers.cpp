@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "python/src/address.h"
 #include "python/src/workspace.h"
 #include "rotrnn/kernels/simd.h"
 #include "rotrnn/kernels/threads.h"
@@ -15,17 +16,6 @@ namespace rotrnn::python {
 namespace {
 
 using kernels::BlockConfig;
-
-/// Addresses as Python has them, 0 for null.
-using Address = std::uintptr_t;
-
-const float* in(Address address) {
-  return reinterpret_cast<const float*>(address);
-}
-
-float* out(Address address) {
-  return reinterpret_cast<float*>(address);
-}
 
 // Never destroyed: a tensor may hold a lease when the process ends.
 Shelf<Workspace>& workspaces() {

@@ -57,6 +57,29 @@ def test_fused_is_the_plain_form_in_double(name, bidirectional, with_state):
             assert error(found[leaf], expected[leaf], least=0.1) <= GRADIENT, (leaf, lengths)
 
 
+@both_ways
+@pytest.mark.parametrize("options", [dict(), dict(normalisation="alpha", c=2.0), dict(normalisation="none"),
+                                     dict(stationary_start=True), dict(init="authors"), dict(learn_rotation=False)])
+@pytest.mark.parametrize("sizes", [(7, 12, 3), (5, 15, 5), (16, 64, 4)])
+def test_map_is_the_programs(sizes, options, bidirectional):
+    """RotRNN's map in PyTorch and the program's own kernel were written apart; both are in double inside."""
+    torch.manual_seed(4)
+    layer = rotrnn.RotRNN(*sizes, bidirectional=bidirectional, **options)
+    ours, programs = layer.system(), layer.fused_system()
+    weights = [None if t is None else torch.randn_like(t) for t in programs]
+    for a, b in zip(programs, ours):
+        assert (a is None) == (b is None)
+        assert a is None or (a.dtype == torch.float32 and error(a, b) <= 1e-7)  # rounded once
+    found = []
+    for system in (programs, ours):
+        loss = sum((t * w).sum() for t, w in zip(system, weights) if t is not None)
+        found.append(torch.autograd.grad(loss, list(layer.parameters())))
+    for (name, _), a, b in zip(layer.named_parameters(), *found):
+        assert error(a, b) <= 1e-6, name
+    only, = torch.autograd.grad(layer.fused_system().lambda_re.sum(), layer.gamma_log)  # W and V are not used
+    assert error(only, torch.autograd.grad(layer.system().lambda_re.sum(), layer.gamma_log)[0]) <= 1e-6
+
+
 @every_layer
 @both_ways
 def test_gradcheck(name, bidirectional):
