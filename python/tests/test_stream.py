@@ -169,3 +169,20 @@ def test_needs_no_torch(tmp_path):
             "print(s.steps)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "1\n", done.stderr
+
+
+def test_the_example_says_what_numpy_says(tmp_path):
+    model, exact = make(tmp_path, inputs=2)
+    x = steps_for(model, 60)
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python_stream.py"
+    text = "\n".join(" ".join(repr(float(v)) for v in row) for row in x)
+    done = subprocess.run([sys.executable, str(example), model.file], input=text, capture_output=True, text=True,
+                          check=True)
+    *said, last = done.stdout.splitlines()
+    best = exact.logits(x)
+    assert said[-1].split(": ")[1].startswith(model.classes[int(best[-1].argmax())])
+    for line in said:  # what it says is the class after that step
+        step = int(line.split(":")[0].split()[1])
+        name = line.split(": ")[1].rsplit(" (", 1)[0]
+        assert best[step - 1][model.classes.index(name)] >= best[step - 1].max() - 1e-4
+    assert float(last.split()[-1]) < 1e-4
