@@ -37,13 +37,13 @@ def main():
     torch.manual_seed(0)
     model = Classifier()
     optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    for step in range(301):
+    for step in range(151):
         x, label = batch(64)
         loss = nn.functional.cross_entropy(model(x), label)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        if step % 100 == 0:
+        if step % 50 == 0:
             print(f"step {step}  loss {loss.item():.3f}")
     with torch.no_grad():
         x, label = batch(1000)
