@@ -58,9 +58,11 @@ class Source {
   std::string_view next() {
     for (;;) {
       if (interrupted()) return {};
-      // A signal may come just before this waits: so it looks again from time to time.
+      // A signal may come just before this waits: so it looks again from time to time. One that
+      // comes while it waits ends poll() with an error; read() would go on waiting.
       pollfd wait{file_, POLLIN, 0};
-      if (poll(&wait, 1, 200) == 0) continue;
+      const int ready = poll(&wait, 1, 200);
+      if (ready == 0 || (ready < 0 && errno == EINTR)) continue;
       const ssize_t count = read(file_, buffer_.data(), buffer_.size());
       if (count >= 0) return {buffer_.data(), static_cast<size_t>(count)};
       if (errno != EINTR && errno != EAGAIN) {

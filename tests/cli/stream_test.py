@@ -198,7 +198,8 @@ class Behaviour(Case):
         program.stdin.write(data[44 + 21:44 + 41])
         program.stdin.flush()
         self.assertEqual(json.loads(program.stdout.readline())["step"], 20)
-        # Ctrl-C is the end of the input.
+        # Ctrl-C is the end of the input, also while the program waits for more of it.
+        time.sleep(0.5)
         program.send_signal(signal.SIGINT)
         rest = [json.loads(line) for line in program.stdout.read().decode().splitlines()]
         program.stdin.close()
