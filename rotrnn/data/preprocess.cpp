@@ -176,9 +176,12 @@ Preprocessing preprocessing_from_json(const nlohmann::json& json) {
   json.at("target_names").get_to(p.target_names);
   json.at("target_channels").get_to(p.target_channels);
   json.at("horizon").get_to(p.horizon);
-  const bool sizes = p.form.channels >= 1 && p.form.channels <= 1 << 20 && p.form.towers >= 1 &&
-                     p.form.towers <= 2 && p.keep_every >= 1 && p.horizon >= 0 &&
-                     p.max_length >= 0 && p.mean.size() == p.deviation.size() &&
+  // Bounds as configs have them, so that no sum or product of these overflows.
+  constexpr int64_t kMost = 1 << 20;
+  const bool sizes = p.form.channels >= 1 && p.form.channels <= kMost && p.form.towers >= 1 &&
+                     p.form.towers <= 2 && p.keep_every >= 1 && p.keep_every <= kMost &&
+                     p.horizon >= 0 && p.horizon <= kMost && p.max_length >= 0 &&
+                     p.mean.size() == p.deviation.size() &&
                      p.target_mean.size() == p.target_deviation.size();
   const bool places = p.tokens() || (p.per_step ? p.form.channels == 1 && p.max_length > 0 &&
                                                       p.max_length <= std::ssize(p.mean)

@@ -112,6 +112,17 @@ TEST(Model, NamesTheFileAndWhatIsWrong) {
   says(folder / "activation", "half_glu9");
 }
 
+TEST(Model, OfSizesWhoseSumsWouldOverflowIsRefused) {
+  const std::string bytes = file_bytes(case_named("plain").file);
+  for (const char* key : {"keep_every", "horizon"}) {
+    const std::string changed = Mutator::with_model(bytes, [&](nlohmann::json& model) {
+      model["preprocessing"][key] = std::numeric_limits<int64_t>::max();
+    });
+    const auto what = thrown<std::runtime_error>([&] { Model::from_bytes(changed, "f"); });
+    EXPECT_NE(what.find("sizes do not fit"), std::string::npos) << key << ": " << what;
+  }
+}
+
 // A model that loaded may be used in every way; only documented errors may come.
 void use(const std::shared_ptr<const Model>& model) {
   const ModelInfo& info = model->info();

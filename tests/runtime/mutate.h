@@ -46,18 +46,15 @@ class Mutator {
     }
   }
 
- private:
-  size_t pick(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(engine_); }
-  char bit() { return static_cast<char>(1 << pick(8)); }
-
   static size_t header(const std::string& bytes) {
     uint64_t size = 0;
     std::memcpy(&size, bytes.data(), sizeof size);
     return static_cast<size_t>(size);
   }
 
+  /// The bytes with another header.
   template <typename Change>
-  std::string with_header(const std::string& bytes, const Change& change) {
+  static std::string with_header(const std::string& bytes, const Change& change) {
     auto j = nlohmann::json::parse(bytes.substr(8, header(bytes)));
     change(j);
     const std::string text = j.dump();
@@ -67,14 +64,19 @@ class Mutator {
     return out + text + bytes.substr(8 + header(bytes));
   }
 
+  /// The bytes with another "model" of the metadata.
   template <typename Change>
-  std::string with_model(const std::string& bytes, const Change& change) {
+  static std::string with_model(const std::string& bytes, const Change& change) {
     return with_header(bytes, [&](nlohmann::json& j) {
       auto model = nlohmann::json::parse(j["__metadata__"]["model"].get<std::string>());
       change(model);
       j["__metadata__"]["model"] = model.dump();
     });
   }
+
+ private:
+  size_t pick(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(engine_); }
+  char bit() { return static_cast<char>(1 << pick(8)); }
 
   nlohmann::json number() {
     const int64_t numbers[] = {0,
