@@ -82,12 +82,16 @@ class Layer(nn.Module):
                        "use forward, or a layer with bidirectional=False")
         self._check_input("u", u, "[batch, width]", 2)
         before, _ = self._check_state(state, len(u), u)
-        return systems.step(self.system() if system is None else system, u, before)
+        if system is None:
+            system = self.fused_system() if self._fuses(u) else self.system()
+        return systems.step(system, u, before)
+
+    def _fuses(self, u: Tensor) -> bool:
+        return self.kernels == "fused" and u.dtype == torch.float32 and u.device.type == "cpu"
 
     def _run(self, values: Tensor, offsets: Tensor, state: Optional[State]) -> Tuple[Tensor, State]:
         initial, initial_reverse = self._check_state(state, len(offsets) - 1, values)
-        fused = self.kernels == "fused" and values.dtype == torch.float32 and values.device.type == "cpu"
-        if fused:
+        if self._fuses(values):
             y, final, final_reverse = run_fused(self.fused_system(), values, offsets, initial, initial_reverse)
         else:
             y, final, final_reverse = systems.run_reference(self.system(), values, offsets, initial, initial_reverse)

@@ -308,8 +308,10 @@ def test_memory_is_reused():
             kept = loss  # a graph that is still referred to holds nothing
         return kept
 
-    train(3)
+    kept = train(3)
+    assert kept.grad_fn is not None and len(rotrnn.fused._leases) == 0
     after_3 = rotrnn.release_memory()
+    assert after_3 >= 4 * 500 * 2 * layer.states * 4  # the states of one step are among it
     train(30)
     assert 0 < rotrnn.release_memory() <= after_3
     assert rotrnn.release_memory() == 0
