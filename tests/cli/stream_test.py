@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -190,6 +191,9 @@ class Behaviour(Case):
         data = wav(self.rng.integers(-3000, 3000, 200), length=0xffffffff)
         program = subprocess.Popen([PROGRAM, "stream", self.path, "--json", "--every", "10"], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        watch = threading.Timer(30, program.kill)  # one that does not end fails instead of waiting for ever
+        watch.start()
+        self.addCleanup(watch.cancel)
         for part in (data[:5], data[5:41], data[41:44 + 21]):
             program.stdin.write(part)
             program.stdin.flush()
