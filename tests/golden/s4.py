@@ -39,10 +39,10 @@ s4.json:
             C_re, C_im (C_reverse_*) of parameters are C~. The loss is sum(G * y).
             kernel: K (and K_reverse) [D, L].  plain: C (and C_reverse) as *_re, *_im [D, n], without ~.
             doubled: L, C (and C_reverse) with ~ as *_re, *_im, K (and K_reverse) [D, L], all of twice the length.
-            step: D0, E, R as *_re, *_im [D, n]; for the first sequence, forward alone: x after every token as x_re, x_im
-            [tokens, D, n] and y [tokens, D], with D u
-    longer  {name: options, parameters, input, offsets, outputs, doubled}: a sequence longer than L; doubled has L and C~
-            (as C_*) after as many doublings as it needs
+            step: D0, E, R as *_re, *_im [D, n]; for the first sequence, forward alone: x after every token as x_re,
+            x_im [tokens, D, n] and y [tokens, D], with D u
+    longer  {name: options, parameters, input, offsets, outputs, doubled}: a sequence longer than L; doubled has L
+            and C~ (as C_*) after as many doublings as it needs
     init    {N: A_log_re, A_im, P_re, P_im, B_re, B_im, Lambda_re, Lambda_im, B_unclipped_re, B_unclipped_im; all [n]}
 """
 
