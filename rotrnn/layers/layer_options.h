@@ -5,6 +5,7 @@
 
 #include "rotrnn/layers/lru_options.h"
 #include "rotrnn/layers/rotrnn_options.h"
+#include "rotrnn/layers/s4d_options.h"
 #include "rotrnn/layers/s5_options.h"
 
 namespace rotrnn {
@@ -24,6 +25,7 @@ struct LayerOptions {
   InitOptions init;
   LruOptions lru;  // sizes and direction in these are replaced by the ones above
   S5Options s5;
+  S4DOptions s4d;
 
   RotRNNOptions rotrnn_options() const {
     return {width,          state, heads, bidirectional, normalisation, c, stationary_start,
@@ -31,6 +33,7 @@ struct LayerOptions {
   }
   LruOptions lru_options() const { return with_sizes(lru); }
   S5Options s5_options() const { return with_sizes(s5); }
+  S4DOptions s4d_options() const { return with_sizes(s4d); }
 
  private:
   template <typename Options>
