@@ -19,9 +19,9 @@ void check(const S4DOptions& o, bool sizes) {
   if (sizes && o.width < 1) {
     fail("width", fmt::format("width is {}; it must be at least 1", o.width));
   }
-  if (sizes && (o.state < 2 || o.state % 2 != 0)) {
+  if (sizes && o.state < 2) {
     fail("state", fmt::format("state is {}; its eigenvalues come in conjugate pairs, so it must be "
-                              "even and at least 2",
+                              "at least 2",
                               o.state));
   }
   if (!(0 < o.dt_min && o.dt_min <= o.dt_max && std::isfinite(o.dt_max))) {

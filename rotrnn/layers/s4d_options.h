@@ -12,7 +12,7 @@ enum class S4DInit { lin, inv, legs };
 /// Sizes and settings of an S4D layer.
 struct S4DOptions {
   int64_t width = 256;  // D
-  int64_t state = 64;   // N of every channel; N/2 complex states are kept
+  int64_t state = 64;   // N of every channel; ⌊N/2⌋ complex states are kept
   bool bidirectional = false;
   S4DInit init = S4DInit::legs;
   Discretisation discretisation = Discretisation::zoh;
