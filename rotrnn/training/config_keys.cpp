@@ -184,8 +184,8 @@ void bind_s4(const Section& add, S4Options& s) {
   add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true},
       "S4, Liquid-S4: largest time step at the start");
   add("max_length", IntegerKey{&s.max_length, 0, int64_t{1} << 30},
-      "S4, Liquid-S4: length of the kernel at the start, which longer sequences double; 0: that of "
-      "the longest training sequence");
+      "S4, Liquid-S4: length of the kernel at the start, which longer sequences double; 0: the "
+      "longest sequence of the data");
 }
 
 void bind_liquid_s4(const Section& add, LiquidS4Options& l) {
