@@ -107,7 +107,7 @@ S4Impl::Kernels S4Impl::kernels_of(const std::vector<Tensor>& more, bool fast) c
     ports.pairs.emplace_back(static_cast<int64_t>(ports.inputs.size()), 0);
     ports.inputs.push_back(continuous_input(s, B_bar));
   }
-  const Tensor spectrum = dplr_spectrum(s, ports, L, fast);
+  const std::vector<Tensor> spectrum = dplr_spectrum(s, ports, L, fast).unbind();
   Kernels out;
   out.K = torch::fft_irfft(spectrum[0], L);
   if (options_.bidirectional) out.K_reverse = torch::fft_irfft(spectrum[1], L);
@@ -116,7 +116,7 @@ S4Impl::Kernels S4Impl::kernels_of(const std::vector<Tensor>& more, bool fast) c
   weight[0] = 1. / static_cast<double>(L);
   if (L % 2 == 0) weight[L / 2] = 1. / static_cast<double>(L);
   for (size_t i = 0; i < more.size(); ++i) {
-    const auto place = static_cast<int64_t>(ports.pairs.size() - more.size() + i);
+    const size_t place = ports.pairs.size() - more.size() + i;
     out.first.push_back((torch::real(spectrum[place]) * weight).sum(-1));
   }
   return out;
