@@ -40,6 +40,18 @@ struct TileStatistics {
   float* square;
 };
 
+/// Frequencies of a tile of S4's kernel: with two columns of sums for each of a few products and
+/// their gradients, it stays in L2, and mostly in L1.
+inline constexpr size_t kDplrTile = 256;
+
+/// Some frequencies of one channel (dplr.h has the equations): sine and cosine of φ, aligned, and
+/// defined as far as a vector reaches; terms [n, 2 + 2·columns].
+struct DplrTile {
+  size_t n, columns, count;
+  const double *sine, *cosine;
+  const double* terms;
+};
+
 struct Table {
   const char* name;
 
@@ -61,6 +73,12 @@ struct Table {
   void (*scan_adjoint)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, ScanRows z,
                        const float* z_before, float* carry, ScanLambdaGradient gradient);
   void (*scan_adjoint_end)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, float* carry);
+
+  // The kernel of S4. Sums r and their gradients g are planes [columns, 2, kDplrTile] (re, im),
+  // aligned; beyond the last frequency g is 0 as far as a vector reaches. dplr_gradient adds to
+  // out, laid out like the terms.
+  void (*dplr_sums)(const DplrTile& tile, double* r);
+  void (*dplr_gradient)(const DplrTile& tile, const double* g, double* out);
 
   // Rows and columns.
   void (*affine)(const float* x, size_t ldx, const float* a, const float* c, float* u, size_t ldu,

@@ -1,6 +1,7 @@
 #include "rotrnn/layers/layer.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "rotrnn/kernels/stopwatch.h"
 #include "rotrnn/layers/registry.h"
@@ -23,7 +24,7 @@ std::vector<Tensor*> tensors_of(System& s) {
 // node itself, which is what lets the time of the backward pass be taken.
 struct Map : torch::autograd::Function<Map> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters, System* system,
-                               const Layer* layer, double* seconds) {
+                               const DiagonalLayer* layer, double* seconds) {
     const kernels::Stopwatch watch(seconds);
     const torch::AutoGradMode record(true);
     *system = layer->system();
@@ -60,7 +61,7 @@ struct Map : torch::autograd::Function<Map> {
   }
 };
 
-System rounded_system(const Layer& layer, double* seconds) {
+System rounded_system(const DiagonalLayer& layer, double* seconds) {
   const std::vector<Tensor> parameters = layer.parameters();
   const bool records =
       torch::GradMode::is_enabled() &&
@@ -81,10 +82,10 @@ System rounded_system(const Layer& layer, double* seconds) {
 
 }  // namespace
 
-std::vector<System> Layer::fused_systems(const std::vector<const Layer*>& layers, int,
-                                         double* seconds) const {
+std::vector<System> DiagonalLayer::fused_systems(const std::vector<const DiagonalLayer*>& layers,
+                                                 int, double* seconds) const {
   std::vector<System> systems;
-  for (const Layer* layer : layers) systems.push_back(rounded_system(*layer, seconds));
+  for (const DiagonalLayer* layer : layers) systems.push_back(rounded_system(*layer, seconds));
   return systems;
 }
 
@@ -92,8 +93,16 @@ Tensor Layer::state_norms(const Tensor& z) const {
   return z.norm(2, -1, /*keepdim=*/true);
 }
 
-SystemOutput Layer::forward(const Packed& u, const States& initial) const {
+SystemOutput DiagonalLayer::forward(const Packed& u, const States& initial, bool) const {
   return run_system(system(), u, initial);
+}
+
+DiagonalLayer& diagonal(Layer& layer) {
+  auto* mixing = dynamic_cast<DiagonalLayer*>(&layer);
+  if (mixing == nullptr) {
+    throw std::invalid_argument(layer.name() + " does not mix channels: it has no System");
+  }
+  return *mixing;
 }
 
 Tensor Layer::forward_padded(const Tensor& u, const std::vector<int64_t>& lengths) const {

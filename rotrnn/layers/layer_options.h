@@ -3,8 +3,11 @@
 #include <cstdint>
 #include <string>
 
+#include "rotrnn/layers/liquid_s4_options.h"
 #include "rotrnn/layers/lru_options.h"
 #include "rotrnn/layers/rotrnn_options.h"
+#include "rotrnn/layers/s4_options.h"
+#include "rotrnn/layers/s4d_options.h"
 #include "rotrnn/layers/s5_options.h"
 
 namespace rotrnn {
@@ -24,6 +27,9 @@ struct LayerOptions {
   InitOptions init;
   LruOptions lru;  // sizes and direction in these are replaced by the ones above
   S5Options s5;
+  S4DOptions s4d;
+  S4Options s4;
+  LiquidS4Options liquid_s4;  // its s4 is the one above
 
   RotRNNOptions rotrnn_options() const {
     return {width,          state, heads, bidirectional, normalisation, c, stationary_start,
@@ -31,6 +37,13 @@ struct LayerOptions {
   }
   LruOptions lru_options() const { return with_sizes(lru); }
   S5Options s5_options() const { return with_sizes(s5); }
+  S4DOptions s4d_options() const { return with_sizes(s4d); }
+  S4Options s4_options() const { return with_sizes(s4); }
+  LiquidS4Options liquid_s4_options() const {
+    LiquidS4Options o = liquid_s4;
+    o.s4 = s4_options();
+    return o;
+  }
 
  private:
   template <typename Options>

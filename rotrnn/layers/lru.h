@@ -24,7 +24,7 @@ struct LruParameters {
 ///
 /// Parameters: as in LruParameters; with gamma = "fixed" there is no gamma_log, and √(1 - |λ|²)
 /// takes the place of its exponential.
-class LruImpl : public Layer {
+class LruImpl : public DiagonalLayer {
  public:
   explicit LruImpl(const LruOptions& options, uint64_t seed = 0, uint64_t stream = 0);
 

@@ -31,12 +31,21 @@ struct LayerEntry {
 void check_rotrnn(const LayerOptions& options, bool sizes);
 void check_lru(const LayerOptions& options, bool sizes);
 void check_s5(const LayerOptions& options, bool sizes);
+void check_s4d(const LayerOptions& options, bool sizes);
+void check_s4(const LayerOptions& options, bool sizes);
+void check_liquid_s4(const LayerOptions& options, bool sizes);
 std::string describe_rotrnn(const LayerOptions& options);
 std::string describe_lru(const LayerOptions& options);
 std::string describe_s5(const LayerOptions& options);
+std::string describe_s4d(const LayerOptions& options);
+std::string describe_s4(const LayerOptions& options);
+std::string describe_liquid_s4(const LayerOptions& options);
 std::shared_ptr<Layer> make_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream);
 std::shared_ptr<Layer> make_lru(const LayerOptions& options, uint64_t seed, uint64_t stream);
 std::shared_ptr<Layer> make_s5(const LayerOptions& options, uint64_t seed, uint64_t stream);
+std::shared_ptr<Layer> make_s4d(const LayerOptions& options, uint64_t seed, uint64_t stream);
+std::shared_ptr<Layer> make_s4(const LayerOptions& options, uint64_t seed, uint64_t stream);
+std::shared_ptr<Layer> make_liquid_s4(const LayerOptions& options, uint64_t seed, uint64_t stream);
 
 /// Every layer there is.
 inline constexpr LayerEntry kLayers[] = {
@@ -46,6 +55,12 @@ inline constexpr LayerEntry kLayers[] = {
      check_lru, describe_lru, make_lru},
     {"s5", "HiPPO state-space model, discretised by learned time steps (Smith et al. 2023)",
      check_s5, describe_s5, make_s5},
+    {"s4d", "a diagonal state-space model for each channel (Gu et al. 2022)", check_s4d,
+     describe_s4d, make_s4d},
+    {"s4", "a diagonal-plus-low-rank HiPPO model for each channel (Gu et al. 2022)", check_s4,
+     describe_s4, make_s4},
+    {"liquid_s4", "S4 with products of neighbouring inputs (Hasani et al. 2022)", check_liquid_s4,
+     describe_liquid_s4, make_liquid_s4},
 };
 
 /// The names of the table, in its order.

@@ -141,8 +141,8 @@ System RotRNNImpl::system() const {
   return s;
 }
 
-std::vector<System> RotRNNImpl::fused_systems(const std::vector<const Layer*>& layers, int threads,
-                                              double* seconds) const {
+std::vector<System> RotRNNImpl::fused_systems(const std::vector<const DiagonalLayer*>& layers,
+                                              int threads, double* seconds) const {
   std::vector<const RotRNNImpl*> own;
   for (const Layer* layer : layers) own.push_back(dynamic_cast<const RotRNNImpl*>(layer));
   return rotrnn::fused_systems(own, threads, seconds);

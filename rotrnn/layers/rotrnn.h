@@ -27,7 +27,7 @@ struct RotRNNOutput {
 /// M [H, dh, dh] (zero and no parameter unless learn_rotation), B [H, dh, D], C [D, N], D [D], and
 /// C_reverse [D, N] when bidirectional.
 /// States given and returned are z = Pᵀx, in the planes of `System`.
-class RotRNNImpl : public Layer {
+class RotRNNImpl : public DiagonalLayer {
  public:
   /// Checks the sizes and draws the initial values: a pure function of (seed, stream).
   explicit RotRNNImpl(const RotRNNOptions& options, uint64_t seed = 0, uint64_t stream = 0);
@@ -36,7 +36,7 @@ class RotRNNImpl : public Layer {
   System system() const override;
 
   /// The same by batched kernels with their own derivative (rotrnn_fused.h).
-  std::vector<System> fused_systems(const std::vector<const Layer*>& layers, int threads,
+  std::vector<System> fused_systems(const std::vector<const DiagonalLayer*>& layers, int threads,
                                     double* seconds = nullptr) const override;
 
   ParameterGroup group(const std::string& parameter) const override;

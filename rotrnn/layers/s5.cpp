@@ -5,33 +5,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "rotrnn/layers/discretise.h"
 #include "rotrnn/layers/draw.h"
 #include "rotrnn/layers/hippo.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
-namespace {
 
 using torch::Tensor;
-
-Tensor join(const Tensor& re, const Tensor& im) {
-  return torch::complex(re.to(torch::kFloat64), im.to(torch::kFloat64));
-}
-
-// (e^w - 1)/w for complex w. Near 0 by its series: the quotient is 0/0 there, and its derivative a
-// difference of large numbers.
-Tensor exponential_mean(const Tensor& w) {
-  const Tensor near = w.abs() < 1e-4, one = torch::ones_like(w);
-  const Tensor n = torch::where(near, w, torch::zeros_like(w)), f = torch::where(near, one, w);
-  const Tensor series = 1 + n * (1. / 2 + n * (1. / 6 + n * (1. / 24)));
-  // e^{a+ib} - 1 without the difference: expm1(a)·cos b - 2 sin²(b/2) + i·e^a·sin b.
-  const Tensor a = torch::real(f), b = torch::imag(f);
-  const Tensor re = torch::expm1(a) * torch::cos(b) - 2 * torch::sin(b / 2).square();
-  const Tensor expm1 = torch::complex(re, torch::exp(a) * torch::sin(b));
-  return torch::where(near, series, expm1 / f);
-}
-
-}  // namespace
 
 S5Impl::S5Impl(const S5Options& options, uint64_t seed, uint64_t stream) : options_(options) {
   check(options_);
@@ -79,16 +60,7 @@ System S5Impl::system() const {
   Tensor decay = Lambda_re.to(torch::kFloat64);
   if (options_.clip) decay = torch::clamp_max(decay, -1e-4);
   const Tensor step = options_.step_rescale * torch::exp(log_step.to(torch::kFloat64));
-  const Tensor w = join(decay, Lambda_im) * step;
-  Tensor lambda, scale;
-  if (options_.discretisation == S5Discretisation::zoh) {
-    lambda = torch::exp(w);
-    scale = step * exponential_mean(w);
-  } else {
-    const Tensor half = 1 / (1 - w / 2);
-    lambda = (1 + w / 2) * half;
-    scale = step * half;
-  }
+  const auto [lambda, scale] = discretise(join(decay, Lambda_im), step, options_.discretisation);
   const Tensor input = scale.unsqueeze(1) * join(B_re, B_im);
   auto read_out = [](const Tensor& re, const Tensor& im) {
     return 2 * torch::cat({re, -im}, 1).to(torch::kFloat64);  // 2·Re(C x)

@@ -18,7 +18,7 @@ namespace rotrnn {
 ///
 /// Parameters, with S = P/2: Lambda_re, Lambda_im, log_step [S], B_re, B_im [S, D], C_re, C_im
 /// [D, S], D [D], and C_reverse_re, C_reverse_im [D, S] when bidirectional.
-class S5Impl : public Layer {
+class S5Impl : public DiagonalLayer {
  public:
   explicit S5Impl(const S5Options& options, uint64_t seed = 0, uint64_t stream = 0);
 

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
+#include "rotrnn/layers/discretisation.h"
+
 namespace rotrnn {
 
-/// From continuous to discrete time: zero-order hold, or the bilinear rule.
-enum class S5Discretisation { zoh, bilinear };
 /// Distribution of C at the start; the first two are drawn in the basis of HiPPO, the last in its
 /// eigenbasis.
 enum class S5CInit { lecun_normal, trunc_standard_normal, complex_normal };
@@ -18,7 +18,7 @@ struct S5Options {
   int64_t state = 256;  // P; P/2 complex states are kept
   bool bidirectional = false;
   int64_t blocks = 8;  // J, divides P; P/J is even
-  S5Discretisation discretisation = S5Discretisation::zoh;
+  Discretisation discretisation = Discretisation::zoh;
   S5CInit c_init = S5CInit::lecun_normal;
   double dt_min = 1e-3, dt_max = 1e-1;  // Δ at the start
   bool clip = false;                    // keep Re Λ at -1e-4 or below

@@ -31,7 +31,7 @@ BlockImpl::BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed)
   const int64_t width = options.width;
   norm = register_module("norm", Norm(options.norm, width, options.norm_momentum));
   layer = register_module("layer", make_layer(options, seed, static_cast<uint64_t>(index)));
-  if (options.activation == Activation::full_glu) {
+  if (has_value(options.activation)) {
     value = register_module("value", torch::nn::Linear(width, width));
   }
   if (options.activation != Activation::gelu) {
@@ -75,11 +75,14 @@ FusedBlock BlockImpl::fused(const System& system, const Layout& layout, const Pa
 }
 
 Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pass) {
-  const Tensor g = torch::gelu(x, "tanh");
+  const bool exact = options_.activation == Activation::exact_glu;
+  const Tensor g = torch::gelu(x, exact ? "none" : "tanh");
   if (options_.activation == Activation::gelu) return drop(g, layout, pass, 1);
   const Tensor h = drop(g, layout, pass, 0);
   const Tensor gated = torch::sigmoid(gate(h));
   switch (options_.activation) {
+    case Activation::exact_glu:  // nothing is dropped behind the gate
+      return value(h) * gated;
     case Activation::full_glu:
       return drop(value(h) * gated, layout, pass, 1);
     case Activation::half_glu2:
@@ -90,10 +93,10 @@ Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pa
 }
 
 Tensor BlockImpl::forward(const Packed& x, const Pass& pass, const States& initial,
-                          SystemOutput* seen) {
+                          SystemOutput* seen, bool fast) {
   auto normed = [&](const Tensor& t) { return norm(t, !pass.watching); };
   const Packed input = options_.prenorm ? x.with(normed(x.values)) : x;
-  SystemOutput run = run_system(layer->system(), input, initial);
+  SystemOutput run = layer->forward(input, initial, fast);
   const Tensor sum = x.values + activate(run.y, *x.layout, pass);
   if (seen) *seen = std::move(run);
   return options_.prenorm ? sum : normed(sum);

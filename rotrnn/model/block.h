@@ -31,9 +31,10 @@ class BlockImpl : public torch::nn::Module {
   FusedBlock fused(const System& system, const Layout& layout, const Pass& pass,
                    const States& initial);
 
-  /// Runs the block by the reference path; what its layer gave goes to `seen` when that is given.
+  /// Runs the block in ATen operations; what its layer gave goes to `seen` when that is given.
+  /// `fast`: the layer may use kernels of its own.
   torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
-                        SystemOutput* seen = nullptr);
+                        SystemOutput* seen = nullptr, bool fast = false);
 
   std::shared_ptr<Layer> layer;
   Norm norm = nullptr;

@@ -6,7 +6,13 @@
 
 namespace rotrnn {
 
-enum class Activation { half_glu1, full_glu, half_glu2, gelu };
+/// The formulas are in docs/architecture.md; exact_glu is that of the S4 family.
+enum class Activation { half_glu1, full_glu, half_glu2, gelu, exact_glu };
+
+/// Whether the activation has a value branch W1 besides the gate W2.
+constexpr bool has_value(Activation a) {
+  return a == Activation::full_glu || a == Activation::exact_glu;
+}
 enum class NormKind { batch, layer };
 enum class Pooling { mean, last, none };
 

@@ -158,10 +158,16 @@ Tensor SequenceModelImpl::tell(const Tensor& pooled) {
   return head(torch::gelu(hidden(torch::cat({a, b, a - b, a * b}, 1)), "tanh"));
 }
 
-bool SequenceModelImpl::uses_fused() const {
+bool SequenceModelImpl::uses_kernels() const {
   const Tensor& weight = head->weight;
   return engine.kernels == Kernels::fused && weight.device().is_cpu() &&
          weight.scalar_type() == torch::kFloat32;
+}
+
+bool SequenceModelImpl::uses_fused() const {
+  // Channel systems and the exact GELU run block by block.
+  return uses_kernels() && options_.activation != Activation::exact_glu &&
+         dynamic_cast<const DiagonalLayer*>(blocks.front()->layer.get()) != nullptr;
 }
 
 Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pass,
@@ -171,7 +177,7 @@ Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pas
   for (size_t i = 0; i < blocks.size(); ++i) {
     const States start = initial.empty() ? States{} : initial[i];
     SystemOutput seen;
-    x.values = blocks[i]->forward(x, pass, start, &seen);
+    x.values = blocks[i]->forward(x, pass, start, &seen, uses_kernels());
     final[i] = seen.final;
   }
   return pool(x);
@@ -187,6 +193,10 @@ std::vector<Tensor> SequenceModelImpl::state_norms(const Packed& input) {
   for (auto& block : blocks) {
     SystemOutput seen;
     x.values = block->forward(x, pass, {}, &seen);
+    if (!seen.z.defined()) {
+      throw std::invalid_argument(
+          fmt::format("norms: the states of {} cannot be looked at", options_.layer));
+    }
     norms.push_back(block->layer->state_norms(seen.z));
   }
   return norms;
@@ -204,8 +214,10 @@ Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
   network.batch_statistics = is_training();
   network.engine = engine;
   if (network.engine.threads == 0) network.engine.threads = kernels::available_threads();
-  std::vector<const Layer*> layers;
-  for (const Block& block : blocks) layers.push_back(block->layer.get());
+  std::vector<const DiagonalLayer*> layers;
+  for (const Block& block : blocks) {
+    layers.push_back(dynamic_cast<const DiagonalLayer*>(block->layer.get()));
+  }
   const std::vector<System> systems = layers.front()->fused_systems(
       layers, network.engine.threads, engine.times ? &engine.times->map : nullptr);
   for (size_t i = 0; i < blocks.size(); ++i) {

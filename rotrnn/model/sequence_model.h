@@ -39,8 +39,10 @@ class SequenceModelImpl : public torch::nn::Module {
   /// How it computes; may be changed between passes.
   EngineOptions engine;
 
-  /// True when the next pass runs on the fused kernels.
+  /// True when the next pass runs on the fused kernels as a whole.
   bool uses_fused() const;
+  /// True when it may use kernels: float32 on the CPU, unless `engine` says otherwise.
+  bool uses_kernels() const;
 
   const ModelOptions& options() const { return options_; }
   const DataShape& shape() const { return shape_; }

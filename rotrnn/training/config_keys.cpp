@@ -109,7 +109,8 @@ void bind_model(const Section& add, ModelOptions& m) {
       "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers");
   add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
   add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
-  add("activation", choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu"}),
+  add("activation",
+      choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"}),
       "what follows the layer in a block");
   add("norm", choice(m.norm, {"batch", "layer"}), "normalisation in a block");
   add("norm_momentum", NumberKey{&m.norm_momentum, 0, 1},
@@ -166,6 +167,40 @@ void bind_s5(const Section& add, S5Options& s) {
   add("dt_global", &s.dt_global, "S5: the time steps at the global rate, with decay");
 }
 
+void bind_s4d(const Section& add, S4DOptions& s) {
+  add("init", choice(s.init, {"lin", "inv", "legs"}), "S4D: frequencies at the start");
+  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
+      "S4D: zero-order hold, or the bilinear rule");
+  add("tied", &s.tied, "S4D: one Λ and B for all channels");
+  add("train_b", &s.train_b, "S4D: false keeps B as it starts");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S4D: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S4D: largest time step at the start");
+}
+
+void bind_s4(const Section& add, S4Options& s) {
+  add("tied", &s.tied, "S4, Liquid-S4: one Λ, P and B for all channels");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true},
+      "S4, Liquid-S4: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true},
+      "S4, Liquid-S4: largest time step at the start");
+  add("max_length", IntegerKey{&s.max_length, 0, int64_t{1} << 30},
+      "S4, Liquid-S4: length of the kernel at the start, which longer sequences double; 0: the "
+      "longest sequence of the data");
+}
+
+void bind_liquid_s4(const Section& add, LiquidS4Options& l) {
+  add("form", choice(l.form, {"pb", "kb"}),
+      "Liquid-S4: products of inputs as they are, or through the kernel of S4");
+  add("mode", choice(l.mode, {"causal", "reference"}),
+      "Liquid-S4: products of an input with those before it; reference: as the authors' code, not "
+      "causal");
+  add("coefficient", choice(l.coefficient, {"power", "reference"}),
+      "Liquid-S4: coefficients of the products, of the theory or of the authors' code");
+  add("degree", IntegerKey{&l.degree, 2, kMostDegree}, "Liquid-S4: inputs in the longest product");
+  add("train_liquid", &l.train_liquid,
+      "Liquid-S4: false: no gradient through the coefficients, as in the authors' code");
+}
+
 void bind_training(const Section& add, TrainingOptions& t) {
   add("steps", IntegerKey{&t.steps, 1}, "optimiser steps");
   add("batch", IntegerKey{&t.batch, 1}, "sequences of one step");
@@ -205,6 +240,9 @@ std::vector<BoundKey> bind_keys(Config& config) {
   bind_init({keys, "model.init."}, config.model.init);
   bind_lru({keys, "model.lru."}, config.model.lru);
   bind_s5({keys, "model.s5."}, config.model.s5);
+  bind_s4d({keys, "model.s4d."}, config.model.s4d);
+  bind_s4({keys, "model.s4."}, config.model.s4);
+  bind_liquid_s4({keys, "model.liquid_s4."}, config.model.liquid_s4);
   bind_training({keys, "training."}, config.training);
   return keys;
 }

@@ -26,7 +26,14 @@ constexpr const char* kPoolings[] = {"mean", "last", "none"};
 // The tensors of a block; what training needed and the network does not is multiplied out.
 void fold_block(const std::string& at, const ModelOptions& options, BlockImpl& block,
                 NamedTensors& out) {
-  System s = block.layer->system();
+  const auto* layer = dynamic_cast<const DiagonalLayer*>(block.layer.get());
+  if (layer == nullptr || options.activation == Activation::exact_glu) {
+    throw std::invalid_argument(fmt::format(
+        "export: {} with activation exact_glu or channels of its own is not exported yet; rotrnn, "
+        "lru and s5 are",
+        options.layer));
+  }
+  System s = layer->system();
   const auto [a, c] = block.norm->affine();
   const bool folds = options.prenorm && options.norm == NormKind::batch;
   if (folds) {

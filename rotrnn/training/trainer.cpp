@@ -47,6 +47,20 @@ std::string splits_text(const TaskData& data) {
   return out;
 }
 
+// S4 computes its kernel for the longest sequence there is.
+ModelOptions with_length(ModelOptions options, const TaskData& data) {
+  int64_t& longest = options.s4.max_length;
+  if (longest > 0) return options;
+  for (const Examples* examples : {&data.train, &data.validation, &data.test}) {
+    for (int64_t i = 0; i < examples->size(); ++i) {
+      for (int64_t k = 0; k < examples->towers(); ++k) {
+        longest = std::max(longest, examples->length(i, k));
+      }
+    }
+  }
+  return options;
+}
+
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const TrainObserver& observer)
@@ -56,7 +70,8 @@ class Trainer {
         threads_(use_threads(options_.threads)),
         started_(now()),
         data_(load_task(request.config.task, threads_)),
-        model_(request.config.model, data_.facts.shape, static_cast<uint64_t>(options_.seed)),
+        model_(with_length(request.config.model, data_), data_.facts.shape,
+               static_cast<uint64_t>(options_.seed)),
         optimiser_(*model_),
         steps_per_epoch_(make_sampler().steps_per_epoch()) {
     model_->engine = options_.engine();

@@ -52,7 +52,7 @@ S5Options s5_options(const json& o) {
   options.blocks = o.at("J");
   options.bidirectional = o.at("bidirectional");
   options.discretisation =
-      o.at("discretisation") == "bilinear" ? S5Discretisation::bilinear : S5Discretisation::zoh;
+      o.at("discretisation") == "bilinear" ? Discretisation::bilinear : Discretisation::zoh;
   options.step_rescale = o.at("step_rescale");
   options.clip = o.at("clip");
   return options;
@@ -211,7 +211,7 @@ TEST(S5Table, IsThatOfExactArithmetic) {
     options.width = 1;
     options.state = 2 * S;
     options.blocks = 1;
-    options.discretisation = method == "zoh" ? S5Discretisation::zoh : S5Discretisation::bilinear;
+    options.discretisation = method == "zoh" ? Discretisation::zoh : Discretisation::bilinear;
     S5 layer(options);
     layer->to(torch::kFloat64);
     const torch::NoGradGuard no_grad;

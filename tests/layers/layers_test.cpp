@@ -83,7 +83,7 @@ Recurrence recurrence_of(const S5Impl& l) {
     Complex lambda = Lambda[k];
     if (o.clip && lambda.real() > -1e-4) lambda.real(-1e-4);
     const double step = o.step_rescale * std::exp(log_step[k].real());
-    const bool zoh = o.discretisation == S5Discretisation::zoh;
+    const bool zoh = o.discretisation == Discretisation::zoh;
     r.lambda.push_back(zoh ? std::exp(lambda * step)
                            : (1.0 + step * lambda / 2.0) / (1.0 - step * lambda / 2.0));
     const Complex scale = zoh ? zoh_input(lambda, step) : step / (1.0 - step * lambda / 2.0);
@@ -174,7 +174,7 @@ std::vector<Variant> variants() {
   add("lru fixed", "lru", [](LayerOptions& o) { o.lru.gamma = LruGamma::fixed; });
   add("s5 zoh", "s5", [](LayerOptions&) {});
   add("s5 bilinear", "s5",
-      [](LayerOptions& o) { o.s5.discretisation = S5Discretisation::bilinear; });
+      [](LayerOptions& o) { o.s5.discretisation = Discretisation::bilinear; });
   add("s5 rescaled, large steps", "s5", [](LayerOptions& o) {
     o.s5.step_rescale = 2;
     o.s5.dt_max = 1;
@@ -188,9 +188,13 @@ std::vector<Variant> variants() {
   return out;
 }
 
+std::shared_ptr<DiagonalLayer> make_diagonal(const LayerOptions& o, uint64_t seed = 1) {
+  return std::dynamic_pointer_cast<DiagonalLayer>(make_layer(o, seed, 0));
+}
+
 // In double, with the first state of a clipping S5 outside the bound.
-std::shared_ptr<Layer> double_layer(const LayerOptions& o, uint64_t seed = 1) {
-  auto layer = make_layer(o, seed, 0);
+std::shared_ptr<DiagonalLayer> double_layer(const LayerOptions& o, uint64_t seed = 1) {
+  auto layer = make_diagonal(o, seed);
   layer->to(torch::kFloat64);
   const torch::NoGradGuard no_grad;
   if (o.layer == "s5" && o.s5.clip) dynamic_cast<S5Impl&>(*layer).Lambda_re[0] = 0.3;
@@ -204,7 +208,7 @@ Packed noise(const std::vector<int64_t>& lengths, int64_t width, uint64_t seed =
   return {torch::randn({offsets.back(), width}, torch::kFloat64), offsets};
 }
 
-States noise_states(const Layer& layer, int64_t sequences) {
+States noise_states(const DiagonalLayer& layer, int64_t sequences) {
   const System s = layer.system();
   auto make = [&] {
     return torch::randn({sequences, 2 * s.states()}, torch::kFloat64).requires_grad_();
@@ -258,7 +262,7 @@ TEST(Layers, GradientsEqualFiniteDifferences) {
 // The one node that the default fused map is, against the map itself.
 TEST(Layers, FusedMapIsTheMapRounded) {
   for (const Variant& v : variants()) {
-    const auto layer = make_layer(v.options, 1, 0);
+    const auto layer = make_diagonal(v.options);
     auto tensors = [](const System& s) {
       std::vector<Tensor> t{s.lambda_re, s.lambda_im, s.W, s.V, s.D};
       if (s.bidirectional()) t.push_back(s.V_reverse);

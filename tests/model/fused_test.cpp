@@ -122,7 +122,7 @@ std::vector<Case> cases() {
           c.states = true;
           if (other) {
             c.model.lru.gamma = LruGamma::fixed;
-            c.model.s5.discretisation = S5Discretisation::bilinear;
+            c.model.s5.discretisation = Discretisation::bilinear;
             c.model.s5.clip = true;
             c.evaluating = bidirectional;
           }
@@ -155,7 +155,7 @@ Results run(const Case& c, torch::ScalarType type, const EngineOptions& engine, 
   const auto batch = static_cast<int64_t>(c.lengths.size());
   std::vector<States> initial;
   if (c.states) {
-    const int64_t planes = 2 * model->blocks[0]->layer->system().states();
+    const int64_t planes = 2 * diagonal(*model->blocks[0]->layer).system().states();
     auto draw = [&] { return torch::randn({batch, planes}).to(type).requires_grad_(); };
     for (int64_t i = 0; i < c.model.depth; ++i) {
       initial.push_back({draw(), c.model.bidirectional ? draw() : Tensor()});
