@@ -1,4 +1,5 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
+#include "rotrnn/kernels/targets/channel-inl.h"
 #include "rotrnn/kernels/targets/gemm-inl.h"
 #include "rotrnn/kernels/targets/rows-inl.h"
 #include "rotrnn/kernels/targets/scan-inl.h"
@@ -19,6 +20,8 @@ const Table* ROTRNN_TABLE() {
       .scan_end = target::scan_end,
       .scan_adjoint = target::scan_adjoint,
       .scan_adjoint_end = target::scan_adjoint_end,
+      .channel_scan = target::channel_scan,
+      .channel_adjoint = target::channel_adjoint,
       .affine = target::affine,
       .layer_norm = target::layer_norm,
       .add_rows = target::add_rows,

@@ -1,0 +1,478 @@
+#include "rotrnn/kernels/channel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace rotrnn::kernels {
+namespace {
+
+// Rows of a tile: u, dy and du of 16 channels take 12 KB of L1, and products are summed in float
+// over so many rows before they join the others in double.
+constexpr size_t kTile = 64;
+
+// Pieces of work (sequences, channels) wished for, whatever the number of threads: each of them
+// keeps its own sums.
+constexpr size_t kItems = 128;
+
+/// Channels begin .. begin + width of the D.
+struct Group {
+  size_t index, begin, width;
+};
+
+/// A group's parameters: planes [N, 2, kChannels], zero beyond its width.
+struct GroupParameters {
+  float *lambda, *c, *c_reverse, *skip;
+};
+
+/// A group's gradient sums [N, 4, kChannels] (u·h, u·p) per direction and of the final states'
+/// part.
+struct GroupSums {
+  double *forward, *reverse, *final, *skip;
+};
+
+/// What a thread works with: tiles [kTile, kChannels] and states.
+struct Workspace {
+  float *u, *y, *dy, *state, *final_state;
+};
+
+void load_rows(const float* from, size_t ld, size_t rows, size_t width, float* to) {
+  if (width == kChannels) {
+    for (size_t t = 0; t < rows; ++t) {
+      std::memcpy(to + t * kChannels, from + t * ld, kChannels * sizeof(float));
+    }
+    return;
+  }
+  std::memset(to, 0, rows * kChannels * sizeof(float));
+  for (size_t t = 0; t < rows; ++t) {
+    std::memcpy(to + t * kChannels, from + t * ld, width * sizeof(float));
+  }
+}
+
+void store_rows(const float* from, size_t rows, size_t width, float* to, size_t ld) {
+  for (size_t t = 0; t < rows; ++t) {
+    if (width == kChannels) {
+      std::memcpy(to + t * ld, from + t * kChannels, kChannels * sizeof(float));
+    } else {
+      std::memcpy(to + t * ld, from + t * kChannels, width * sizeof(float));
+    }
+  }
+}
+
+/// to = skip⊙x, a tile.
+void scale_rows(const float* x, const float* skip, size_t rows, float* to) {
+  for (size_t t = 0; t < rows; ++t) {
+    for (size_t i = 0; i < kChannels; ++i) {
+      to[t * kChannels + i] = skip[i] * x[t * kChannels + i];
+    }
+  }
+}
+
+void add_products(const float* a, const float* b, size_t rows, double* sums) {
+  float tile[kChannels] = {};
+  for (size_t t = 0; t < rows; ++t) {
+    for (size_t i = 0; i < kChannels; ++i) tile[i] += a[t * kChannels + i] * b[t * kChannels + i];
+  }
+  for (size_t i = 0; i < kChannels; ++i) sums[i] += static_cast<double>(tile[i]);
+}
+
+struct Complex {
+  double re, im;
+};
+
+Complex conjugate_product(Complex a, Complex b) {  // conj(a)·b
+  return {a.re * b.re + a.im * b.im, a.re * b.im - a.im * b.re};
+}
+
+/// What both passes share: the parameters by groups, and who does what.
+class Call {
+ public:
+  Call(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
+       const ChannelInput& input, Arena& scratch)
+      : sequences_(sequences),
+        system_(system),
+        input_(input),
+        simd_(table()),
+        D_(system.D),
+        N_(system.N),
+        plane_(system.N * kChannels),
+        groups_((system.D + kChannels - 1) / kChannels),
+        bidirectional_(system.c_reverse_re != nullptr),
+        threads_(config.threads > 0 ? config.threads : available_threads()) {
+    scratch.reset();
+    if (groups_ == 0) return;
+    parts_ = std::clamp<size_t>(kItems / groups_, 1, std::max<size_t>(sequences.count, 1));
+    part_begin_ = scratch.take<size_t>(parts_ + 1);
+    cut_parts();
+    parameters_ = scratch.take<GroupParameters>(groups_);
+    for (size_t g = 0; g < groups_; ++g) {
+      parameters_[g].lambda = scratch.take<float>(2 * plane_);
+      parameters_[g].c = scratch.take<float>(2 * plane_);
+      parameters_[g].c_reverse = bidirectional_ ? scratch.take<float>(2 * plane_) : nullptr;
+      parameters_[g].skip = scratch.take<float>(kChannels);
+    }
+    spaces_ = scratch.take<Workspace>(static_cast<size_t>(threads_));
+    for (int t = 0; t < threads_; ++t) {
+      Workspace& w = spaces_[t];
+      for (float** tile : {&w.u, &w.y, &w.dy}) *tile = scratch.take<float>(kTile * kChannels);
+      for (float** state : {&w.state, &w.final_state}) *state = scratch.take<float>(4 * plane_);
+    }
+    for_groups([this](const Group& group) { pack(group); });
+  }
+
+ protected:
+  /// f(group) on any thread.
+  template <class F>
+  void for_groups(const F& f) {
+    next_ = 0;
+    parallel_for(threads_, [&](int) {
+      for (size_t g; (g = next_++) < groups_;) f(group(g));
+    });
+  }
+
+  /// f(part, group, workspace) on any thread: a part is some sequences, in order.
+  template <class F>
+  void for_items(const F& f) {
+    next_ = 0;
+    parallel_for(threads_, [&](int thread) {
+      for (size_t i; (i = next_++) < parts_ * groups_;) {
+        f(i / groups_, group(i % groups_), spaces_[thread]);
+      }
+    });
+  }
+
+  /// f(first row, rows) for the tiles of a sequence.
+  template <class F>
+  void for_tiles(size_t sequence, bool backwards, const F& f) const {
+    const size_t begin = sequences_.begin(sequence), end = sequences_.end(sequence);
+    const size_t tiles = (end - begin + kTile - 1) / kTile;
+    for (size_t k = 0; k < tiles; ++k) {
+      const size_t at = begin + (backwards ? tiles - 1 - k : k) * kTile;
+      f(at, std::min(kTile, end - at));
+    }
+  }
+
+  Group group(size_t index) const {
+    const size_t begin = index * kChannels;
+    return {index, begin, std::min(kChannels, D_ - begin)};
+  }
+
+  /// A plane [N, D], the group's part of it, into every `stride`-th row of kChannels.
+  void load_plane(const float* from, const Group& group, float* to, size_t stride) const {
+    for (size_t n = 0; n < N_; ++n) {
+      load_rows(from + n * D_ + group.begin, D_, 1, group.width, to + n * stride * kChannels);
+    }
+  }
+
+  /// Initial states of a sequence; zero where none are given.
+  void load_initial(size_t sequence, const Group& group, float* to) const {
+    load_states(input_.initial, sequence, group, to);
+  }
+
+  void load_states(const float* states, size_t sequence, const Group& group, float* to) const {
+    if (states == nullptr) {
+      std::memset(to, 0, 2 * plane_ * sizeof(float));
+      return;
+    }
+    const float* from = states + sequence * 2 * N_ * D_;
+    load_plane(from, group, to, 2);
+    load_plane(from + N_ * D_, group, to + kChannels, 2);
+  }
+
+  const Sequences& sequences_;
+  const ChannelSystem& system_;
+  const ChannelInput& input_;
+  const Table& simd_;
+  const size_t D_, N_, plane_, groups_;
+  const bool bidirectional_;
+  const int threads_;
+  size_t parts_ = 0;
+  size_t* part_begin_ = nullptr;
+  GroupParameters* parameters_ = nullptr;
+  Workspace* spaces_ = nullptr;
+  std::atomic<size_t> next_{0};
+
+ private:
+  /// Equal stretches of tokens, cut between sequences.
+  void cut_parts() {
+    const size_t n = sequences_.tokens();
+    size_t i = 0;
+    for (size_t part = 0; part < parts_; ++part) {
+      while (i < sequences_.count && sequences_.begin(i) * parts_ < part * n) ++i;
+      part_begin_[part] = i;
+    }
+    part_begin_[0] = 0;
+    part_begin_[parts_] = sequences_.count;
+  }
+
+  void pack(const Group& group) const {
+    const GroupParameters& p = parameters_[group.index];
+    load_plane(system_.lambda_re, group, p.lambda, 2);
+    load_plane(system_.lambda_im, group, p.lambda + kChannels, 2);
+    load_plane(system_.c_re, group, p.c, 2);
+    load_plane(system_.c_im, group, p.c + kChannels, 2);
+    if (bidirectional_) {
+      load_plane(system_.c_reverse_re, group, p.c_reverse, 2);
+      load_plane(system_.c_reverse_im, group, p.c_reverse + kChannels, 2);
+    }
+    std::memset(p.skip, 0, kChannels * sizeof(float));
+    if (system_.skip != nullptr) load_rows(system_.skip + group.begin, D_, 1, group.width, p.skip);
+  }
+};
+
+class Forward : Call {
+ public:
+  Forward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
+          const ChannelInput& input, const ChannelOutput& output, Arena& scratch)
+      : Call(config, sequences, system, input, scratch), output_(output) {}
+
+  void run() {
+    for_items([this](size_t part, const Group& group, const Workspace& w) {
+      for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
+        run_forward(i, group, w);
+        if (bidirectional_) run_reverse(i, group, w);
+      }
+    });
+  }
+
+ private:
+  void run_forward(size_t sequence, const Group& group, const Workspace& w) const {
+    const GroupParameters& p = parameters_[group.index];
+    load_initial(sequence, group, w.state);
+    for_tiles(sequence, false, [&](size_t at, size_t rows) {
+      load_rows(input_.u + at * D_ + group.begin, D_, rows, group.width, w.u);
+      scale_rows(w.u, p.skip, rows, w.y);
+      simd_.channel_scan({rows, group.width, N_, false, false, w.u, p.lambda, p.c}, w.y, w.state);
+      store_rows(w.y, rows, group.width, output_.y + at * D_ + group.begin, D_);
+    });
+    if (output_.final == nullptr) return;
+    float* to = output_.final + sequence * 2 * N_ * D_ + group.begin;
+    for (size_t n = 0; n < N_; ++n) {
+      const float* x = w.state + n * 2 * kChannels;
+      std::memcpy(to + n * D_, x, group.width * sizeof(float));
+      std::memcpy(to + (N_ + n) * D_, x + kChannels, group.width * sizeof(float));
+    }
+  }
+
+  void run_reverse(size_t sequence, const Group& group, const Workspace& w) const {
+    const GroupParameters& p = parameters_[group.index];
+    std::memset(w.state, 0, 2 * plane_ * sizeof(float));
+    for_tiles(sequence, true, [&](size_t at, size_t rows) {
+      float* y = output_.y + at * D_ + group.begin;
+      load_rows(input_.u + at * D_ + group.begin, D_, rows, group.width, w.u);
+      load_rows(y, D_, rows, group.width, w.y);
+      simd_.channel_scan({rows, group.width, N_, true, true, w.u, p.lambda, p.c_reverse}, w.y,
+                         w.state);
+      store_rows(w.y, rows, group.width, y, D_);
+    });
+  }
+
+  const ChannelOutput& output_;
+};
+
+class Backward : Call {
+ public:
+  Backward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
+           const ChannelInput& input, const ChannelOutputGradient& gradient,
+           const ChannelGradients& gradients, Arena& scratch)
+      : Call(config, sequences, system, input, scratch),
+        gradient_(gradient),
+        gradients_(gradients) {
+    const size_t count = parts_ * groups_, size = 4 * plane_;
+    sums_ = scratch.take<GroupSums>(count);
+    for (size_t i = 0; i < count; ++i) {
+      sums_[i].forward = scratch.take<double>(size);
+      sums_[i].reverse = bidirectional_ ? scratch.take<double>(size) : nullptr;
+      sums_[i].final = gradient.final != nullptr ? scratch.take<double>(size) : nullptr;
+      sums_[i].skip = scratch.take<double>(kChannels);
+    }
+    if (gradient.final == nullptr) return;
+    // The part of the final states is a walk with dy = 0 and c = 1.
+    zero_ = scratch.take<float>(kTile * kChannels);
+    one_ = scratch.take<float>(2 * plane_);
+    std::fill(zero_, zero_ + kTile * kChannels, 0.0f);
+    for (size_t i = 0; i < 2 * plane_; ++i) one_[i] = i / kChannels % 2 == 0 ? 1.0f : 0.0f;
+  }
+
+  void run() {
+    for_items([this](size_t part, const Group& group, const Workspace& w) {
+      const GroupSums& sums = sums_[part * groups_ + group.index];
+      for (double* sum : {sums.forward, sums.reverse, sums.final}) {
+        if (sum != nullptr) std::fill(sum, sum + 4 * plane_, 0.0);
+      }
+      std::fill(sums.skip, sums.skip + kChannels, 0.0);
+      for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
+        run_forward(i, group, w, sums);
+        if (bidirectional_) run_reverse(i, group, w, sums);
+      }
+    });
+    for_groups([this](const Group& group) { finish(group); });
+  }
+
+ private:
+  /// The adjoint of x: from the last token to the first.
+  void run_forward(size_t sequence, const Group& group, const Workspace& w,
+                   const GroupSums& sums) const {
+    const GroupParameters& p = parameters_[group.index];
+    std::fill(w.state, w.state + 4 * plane_, 0.0f);
+    if (gradient_.final != nullptr) load_final(sequence, group, w.final_state);
+    for_tiles(sequence, true, [&](size_t at, size_t rows) {
+      const size_t from = at * D_ + group.begin;
+      load_rows(input_.u + from, D_, rows, group.width, w.u);
+      load_rows(gradient_.y + from, D_, rows, group.width, w.dy);
+      scale_rows(w.dy, p.skip, rows, w.y);
+      add_products(w.u, w.dy, rows, sums.skip);
+      simd_.channel_adjoint({rows, group.width, N_, true, false, w.u, p.lambda, p.c}, w.dy, w.y,
+                            w.state, sums.forward);
+      if (gradient_.final != nullptr) {
+        simd_.channel_adjoint({rows, group.width, N_, true, true, w.u, p.lambda, one_}, zero_, w.y,
+                              w.final_state, sums.final);
+      }
+      store_rows(w.y, rows, group.width, gradients_.u + from, D_);
+    });
+    if (input_.initial != nullptr || gradients_.initial != nullptr) {
+      finish_initial(sequence, group, w, sums);
+    }
+  }
+
+  /// The adjoint of x←: from the first token to the last, which reads x← after its own time.
+  void run_reverse(size_t sequence, const Group& group, const Workspace& w,
+                   const GroupSums& sums) const {
+    const GroupParameters& p = parameters_[group.index];
+    std::fill(w.state, w.state + 4 * plane_, 0.0f);
+    for_tiles(sequence, false, [&](size_t at, size_t rows) {
+      const size_t from = at * D_ + group.begin;
+      load_rows(input_.u + from, D_, rows, group.width, w.u);
+      load_rows(gradient_.y + from, D_, rows, group.width, w.dy);
+      load_rows(gradients_.u + from, D_, rows, group.width, w.y);
+      simd_.channel_adjoint({rows, group.width, N_, false, true, w.u, p.lambda, p.c_reverse}, w.dy,
+                            w.y, w.state, sums.reverse);
+      store_rows(w.y, rows, group.width, gradients_.u + from, D_);
+    });
+  }
+
+  /// The gradient of the final states as h, and p = 0.
+  void load_final(size_t sequence, const Group& group, float* to) const {
+    std::fill(to, to + 4 * plane_, 0.0f);
+    const float* from = gradient_.final + sequence * 2 * N_ * D_;
+    load_plane(from, group, to, 4);
+    load_plane(from + N_ * D_, group, to + kChannels, 4);
+  }
+
+  /// One step beyond the first token: x_0 takes the part of a sum that u takes later.
+  void finish_initial(size_t sequence, const Group& group, const Workspace& w,
+                      const GroupSums& sums) const {
+    const GroupParameters& p = parameters_[group.index];
+    const size_t base = sequence * 2 * N_ * D_ + group.begin;
+    for (size_t n = 0; n < N_; ++n) {
+      for (size_t i = 0; i < group.width; ++i) {
+        const size_t two = n * 2 * kChannels + i, four = n * 4 * kChannels + i;
+        const size_t re = base + n * D_ + i, im = re + N_ * D_;
+        const Complex lambda = complex(p.lambda, two), c = complex(p.c, two);
+        const Complex h = complex(w.state, four), q = complex(w.state, four + 2 * kChannels);
+        const Complex h0 = conjugate_product(lambda, h);
+        const Complex step = conjugate_product(lambda, q), p0{step.re + h.re, step.im + h.im};
+        Complex gradient = conjugate_product(c, h0);
+        const bool final = gradient_.final != nullptr;
+        if (final) {  // this walk has already made the step
+          gradient.re += complex(w.final_state, four).re;
+          gradient.im += complex(w.final_state, four).im;
+        }
+        if (gradients_.initial != nullptr) {
+          gradients_.initial[re] = static_cast<float>(gradient.re);
+          gradients_.initial[im] = static_cast<float>(gradient.im);
+        }
+        if (input_.initial == nullptr) continue;
+        const Complex x0{input_.initial[re], input_.initial[im]};
+        add(sums.forward, four, conjugate_product(x0, h0));
+        add(sums.forward, four + 2 * kChannels, conjugate_product(x0, p0));
+        if (!final) continue;
+        add(sums.final, four + 2 * kChannels,
+            conjugate_product(x0, complex(w.final_state, four + 2 * kChannels)));
+      }
+    }
+  }
+
+  /// Sums over parts, in order, become gradients.
+  void finish(const Group& group) const {
+    const GroupParameters& p = parameters_[group.index];
+    for (size_t n = 0; n < N_; ++n) {
+      for (size_t i = 0; i < group.width; ++i) {
+        const size_t two = n * 2 * kChannels + i, four = n * 4 * kChannels + i;
+        const size_t to = n * D_ + group.begin + i, up = four + 2 * kChannels;
+        Complex c_sum = total(group, &GroupSums::forward, four);
+        Complex lambda_sum =
+            conjugate_product(complex(p.c, two), total(group, &GroupSums::forward, up));
+        set(gradients_.c_re, gradients_.c_im, to, c_sum);
+        if (bidirectional_) {
+          c_sum = total(group, &GroupSums::reverse, four);
+          set(gradients_.c_reverse_re, gradients_.c_reverse_im, to, c_sum);
+          const Complex more =
+              conjugate_product(complex(p.c_reverse, two), total(group, &GroupSums::reverse, up));
+          lambda_sum = {lambda_sum.re + more.re, lambda_sum.im + more.im};
+        }
+        if (gradient_.final != nullptr) {
+          const Complex more = total(group, &GroupSums::final, up);
+          lambda_sum = {lambda_sum.re + more.re, lambda_sum.im + more.im};
+        }
+        set(gradients_.lambda_re, gradients_.lambda_im, to, lambda_sum);
+      }
+    }
+    for (size_t i = 0; i < group.width && gradients_.skip != nullptr; ++i) {
+      double sum = 0;
+      for (size_t part = 0; part < parts_; ++part) {
+        sum += sums_[part * groups_ + group.index].skip[i];
+      }
+      gradients_.skip[group.begin + i] = static_cast<float>(sum);
+    }
+  }
+
+  Complex total(const Group& group, double* GroupSums::*which, size_t at) const {
+    Complex sum{0, 0};
+    for (size_t part = 0; part < parts_; ++part) {
+      const double* values = sums_[part * groups_ + group.index].*which;
+      sum.re += values[at];
+      sum.im += values[at + kChannels];
+    }
+    return sum;
+  }
+
+  static Complex complex(const float* planes, size_t at) {
+    return {planes[at], planes[at + kChannels]};
+  }
+
+  static void add(double* planes, size_t at, Complex value) {
+    planes[at] += value.re;
+    planes[at + kChannels] += value.im;
+  }
+
+  static void set(float* re, float* im, size_t at, Complex value) {
+    if (re != nullptr) re[at] = static_cast<float>(value.re);
+    if (im != nullptr) im[at] = static_cast<float>(value.im);
+  }
+
+  const ChannelOutputGradient& gradient_;
+  const ChannelGradients& gradients_;
+  GroupSums* sums_ = nullptr;
+  float *zero_ = nullptr, *one_ = nullptr;
+};
+
+}  // namespace
+
+void channel_forward(const ChannelConfig& config, const Sequences& sequences,
+                     const ChannelSystem& system, const ChannelInput& input,
+                     const ChannelOutput& output, Arena& scratch) {
+  Forward(config, sequences, system, input, output, scratch).run();
+}
+
+void channel_backward(const ChannelConfig& config, const Sequences& sequences,
+                      const ChannelSystem& system, const ChannelInput& input,
+                      const ChannelOutputGradient& gradient, const ChannelGradients& gradients,
+                      Arena& scratch) {
+  Backward(config, sequences, system, input, gradient, gradients, scratch).run();
+}
+
+}  // namespace rotrnn::kernels
