@@ -10,17 +10,28 @@
 namespace rotrnn::kernels {
 namespace {
 
-// Rows of a tile: u, dy and du of 16 channels take 12 KB of L1, and products are summed in float
-// over so many rows before they join the others in double.
+// Rows of a tile: u, dy and du of a group take 12 KB of L1, and products are summed in float over
+// so many rows before they join the others in double.
 constexpr size_t kTile = 64;
+constexpr size_t kTileSize = kTile * kChannels;
 
-// Pieces of work (sequences, channels) wished for, whatever the number of threads: each of them
-// keeps its own sums.
+// Groups of channels whose tiles are loaded and stored together: one alone would take a single
+// cache line of a row at a time, and memory be waited for.
+constexpr size_t kMostGroups = 8;
+
+// Pieces of work (sequences, group) wished for, whatever the number of threads: each of them has
+// its own sums.
 constexpr size_t kItems = 128;
 
-/// Channels begin .. begin + width of the D.
+/// kChannels channels, or the last ones.
 struct Group {
   size_t index, begin, width;
+};
+
+/// A few groups, and the channels in them.
+struct Span {
+  size_t first, count;
+  size_t begin, width;
 };
 
 /// A group's parameters: planes [N, 2, kChannels], zero beyond its width.
@@ -34,31 +45,35 @@ struct GroupSums {
   double *forward, *reverse, *final, *skip;
 };
 
-/// What a thread works with: tiles [kTile, kChannels] and states.
+/// What a thread works with: a tile and states for each group of a span.
 struct Workspace {
   float *u, *y, *dy, *state, *final_state;
 };
 
-void load_rows(const float* from, size_t ld, size_t rows, size_t width, float* to) {
-  if (width == kChannels) {
-    for (size_t t = 0; t < rows; ++t) {
-      std::memcpy(to + t * kChannels, from + t * ld, kChannels * sizeof(float));
-    }
-    return;
-  }
-  std::memset(to, 0, rows * kChannels * sizeof(float));
+/// Rows of `width` floats into tiles of kChannels, one a group; zero beyond the width.
+void load_rows(const float* from, size_t ld, size_t rows, size_t width, float* tiles) {
+  const size_t whole = width / kChannels, rest = width % kChannels;
   for (size_t t = 0; t < rows; ++t) {
-    std::memcpy(to + t * kChannels, from + t * ld, width * sizeof(float));
+    const float* row = from + t * ld;
+    float* to = tiles + t * kChannels;
+    for (size_t g = 0; g < whole; ++g, row += kChannels, to += kTileSize) {
+      std::memcpy(to, row, kChannels * sizeof(float));
+    }
+    if (rest == 0) continue;
+    std::memset(to, 0, kChannels * sizeof(float));
+    std::memcpy(to, row, rest * sizeof(float));
   }
 }
 
-void store_rows(const float* from, size_t rows, size_t width, float* to, size_t ld) {
+void store_rows(const float* tiles, size_t rows, size_t width, float* to, size_t ld) {
+  const size_t whole = width / kChannels, rest = width % kChannels;
   for (size_t t = 0; t < rows; ++t) {
-    if (width == kChannels) {
-      std::memcpy(to + t * ld, from + t * kChannels, kChannels * sizeof(float));
-    } else {
-      std::memcpy(to + t * ld, from + t * kChannels, width * sizeof(float));
+    const float* from = tiles + t * kChannels;
+    float* row = to + t * ld;
+    for (size_t g = 0; g < whole; ++g, row += kChannels, from += kTileSize) {
+      std::memcpy(row, from, kChannels * sizeof(float));
     }
+    if (rest > 0) std::memcpy(row, from, rest * sizeof(float));
   }
 }
 
@@ -114,11 +129,15 @@ class Call {
       parameters_[g].c_reverse = bidirectional_ ? scratch.take<float>(2 * plane_) : nullptr;
       parameters_[g].skip = scratch.take<float>(kChannels);
     }
-    spaces_ = scratch.take<Workspace>(static_cast<size_t>(threads_));
-    for (int t = 0; t < threads_; ++t) {
+    const size_t threads = static_cast<size_t>(threads_);
+    span_ = std::clamp<size_t>(parts_ * groups_ / (4 * threads), 1, kMostGroups);
+    spaces_ = scratch.take<Workspace>(threads);
+    for (size_t t = 0; t < threads; ++t) {
       Workspace& w = spaces_[t];
-      for (float** tile : {&w.u, &w.y, &w.dy}) *tile = scratch.take<float>(kTile * kChannels);
-      for (float** state : {&w.state, &w.final_state}) *state = scratch.take<float>(4 * plane_);
+      for (float** tiles : {&w.u, &w.y, &w.dy}) *tiles = scratch.take<float>(span_ * kTileSize);
+      for (float** states : {&w.state, &w.final_state}) {
+        *states = scratch.take<float>(span_ * 4 * plane_);
+      }
     }
     for_groups([this](const Group& group) { pack(group); });
   }
@@ -133,15 +152,22 @@ class Call {
     });
   }
 
-  /// f(part, group, workspace) on any thread: a part is some sequences, in order.
+  /// f(part, span, workspace) on any thread: a part is some sequences, in order.
   template <class F>
   void for_items(const F& f) {
+    const size_t spans = (groups_ + span_ - 1) / span_;
     next_ = 0;
     parallel_for(threads_, [&](int thread) {
-      for (size_t i; (i = next_++) < parts_ * groups_;) {
-        f(i / groups_, group(i % groups_), spaces_[thread]);
+      for (size_t i; (i = next_++) < parts_ * spans;) {
+        f(i / spans, span(i % spans), spaces_[thread]);
       }
     });
+  }
+
+  /// f(group, k) for the groups of a span, the k-th of it.
+  template <class F>
+  void for_span(const Span& span, const F& f) const {
+    for (size_t k = 0; k < span.count; ++k) f(group(span.first + k), k);
   }
 
   /// f(first row, rows) for the tiles of a sequence.
@@ -160,6 +186,12 @@ class Call {
     return {index, begin, std::min(kChannels, D_ - begin)};
   }
 
+  Span span(size_t index) const {
+    const size_t first = index * span_, count = std::min(span_, groups_ - first);
+    const size_t begin = first * kChannels;
+    return {first, count, begin, std::min(count * kChannels, D_ - begin)};
+  }
+
   /// A plane [N, D], the group's part of it, into every `stride`-th row of kChannels.
   void load_plane(const float* from, const Group& group, float* to, size_t stride) const {
     for (size_t n = 0; n < N_; ++n) {
@@ -167,19 +199,12 @@ class Call {
     }
   }
 
-  /// Initial states of a sequence; zero where none are given.
-  void load_initial(size_t sequence, const Group& group, float* to) const {
-    load_states(input_.initial, sequence, group, to);
-  }
-
-  void load_states(const float* states, size_t sequence, const Group& group, float* to) const {
-    if (states == nullptr) {
-      std::memset(to, 0, 2 * plane_ * sizeof(float));
-      return;
-    }
+  /// The states of a sequence among `states`, as planes of every `stride`-th row.
+  void load_states(const float* states, size_t sequence, const Group& group, float* to,
+                   size_t stride) const {
     const float* from = states + sequence * 2 * N_ * D_;
-    load_plane(from, group, to, 2);
-    load_plane(from + N_ * D_, group, to + kChannels, 2);
+    load_plane(from, group, to, stride);
+    load_plane(from + N_ * D_, group, to + kChannels, stride);
   }
 
   const Sequences& sequences_;
@@ -189,7 +214,7 @@ class Call {
   const size_t D_, N_, plane_, groups_;
   const bool bidirectional_;
   const int threads_;
-  size_t parts_ = 0;
+  size_t parts_ = 0, span_ = 1;
   size_t* part_begin_ = nullptr;
   GroupParameters* parameters_ = nullptr;
   Workspace* spaces_ = nullptr;
@@ -230,43 +255,57 @@ class Forward : Call {
       : Call(config, sequences, system, input, scratch), output_(output) {}
 
   void run() {
-    for_items([this](size_t part, const Group& group, const Workspace& w) {
+    for_items([this](size_t part, const Span& span, const Workspace& w) {
       for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
-        run_forward(i, group, w);
-        if (bidirectional_) run_reverse(i, group, w);
+        run_forward(i, span, w);
+        if (bidirectional_) run_reverse(i, span, w);
       }
     });
   }
 
  private:
-  void run_forward(size_t sequence, const Group& group, const Workspace& w) const {
-    const GroupParameters& p = parameters_[group.index];
-    load_initial(sequence, group, w.state);
+  void run_forward(size_t sequence, const Span& span, const Workspace& w) const {
+    std::fill(w.state, w.state + span.count * 2 * plane_, 0.0f);
+    if (input_.initial != nullptr) {
+      for_span(span, [&](const Group& group, size_t k) {
+        load_states(input_.initial, sequence, group, w.state + k * 2 * plane_, 2);
+      });
+    }
     for_tiles(sequence, false, [&](size_t at, size_t rows) {
-      load_rows(input_.u + at * D_ + group.begin, D_, rows, group.width, w.u);
-      scale_rows(w.u, p.skip, rows, w.y);
-      simd_.channel_scan({rows, group.width, N_, false, false, w.u, p.lambda, p.c}, w.y, w.state);
-      store_rows(w.y, rows, group.width, output_.y + at * D_ + group.begin, D_);
+      load_rows(input_.u + at * D_ + span.begin, D_, rows, span.width, w.u);
+      for_span(span, [&](const Group& group, size_t k) {
+        const GroupParameters& p = parameters_[group.index];
+        float *u = w.u + k * kTileSize, *y = w.y + k * kTileSize;
+        scale_rows(u, p.skip, rows, y);
+        simd_.channel_scan({rows, group.width, N_, false, false, u, p.lambda, p.c}, y,
+                           w.state + k * 2 * plane_);
+      });
+      store_rows(w.y, rows, span.width, output_.y + at * D_ + span.begin, D_);
     });
     if (output_.final == nullptr) return;
-    float* to = output_.final + sequence * 2 * N_ * D_ + group.begin;
-    for (size_t n = 0; n < N_; ++n) {
-      const float* x = w.state + n * 2 * kChannels;
-      std::memcpy(to + n * D_, x, group.width * sizeof(float));
-      std::memcpy(to + (N_ + n) * D_, x + kChannels, group.width * sizeof(float));
-    }
+    for_span(span, [&](const Group& group, size_t k) {
+      float* to = output_.final + sequence * 2 * N_ * D_ + group.begin;
+      for (size_t n = 0; n < N_; ++n) {
+        const float* x = w.state + k * 2 * plane_ + n * 2 * kChannels;
+        std::memcpy(to + n * D_, x, group.width * sizeof(float));
+        std::memcpy(to + (N_ + n) * D_, x + kChannels, group.width * sizeof(float));
+      }
+    });
   }
 
-  void run_reverse(size_t sequence, const Group& group, const Workspace& w) const {
-    const GroupParameters& p = parameters_[group.index];
-    std::memset(w.state, 0, 2 * plane_ * sizeof(float));
+  void run_reverse(size_t sequence, const Span& span, const Workspace& w) const {
+    std::fill(w.state, w.state + span.count * 2 * plane_, 0.0f);
     for_tiles(sequence, true, [&](size_t at, size_t rows) {
-      float* y = output_.y + at * D_ + group.begin;
-      load_rows(input_.u + at * D_ + group.begin, D_, rows, group.width, w.u);
-      load_rows(y, D_, rows, group.width, w.y);
-      simd_.channel_scan({rows, group.width, N_, true, true, w.u, p.lambda, p.c_reverse}, w.y,
-                         w.state);
-      store_rows(w.y, rows, group.width, y, D_);
+      const size_t from = at * D_ + span.begin;
+      load_rows(input_.u + from, D_, rows, span.width, w.u);
+      load_rows(output_.y + from, D_, rows, span.width, w.y);
+      for_span(span, [&](const Group& group, size_t k) {
+        const GroupParameters& p = parameters_[group.index];
+        simd_.channel_scan(
+            {rows, group.width, N_, true, true, w.u + k * kTileSize, p.lambda, p.c_reverse},
+            w.y + k * kTileSize, w.state + k * 2 * plane_);
+      });
+      store_rows(w.y, rows, span.width, output_.y + from, D_);
     });
   }
 
@@ -291,80 +330,89 @@ class Backward : Call {
     }
     if (gradient.final == nullptr) return;
     // The part of the final states is a walk with dy = 0 and c = 1.
-    zero_ = scratch.take<float>(kTile * kChannels);
+    zero_ = scratch.take<float>(kTileSize);
     one_ = scratch.take<float>(2 * plane_);
-    std::fill(zero_, zero_ + kTile * kChannels, 0.0f);
+    std::fill(zero_, zero_ + kTileSize, 0.0f);
     for (size_t i = 0; i < 2 * plane_; ++i) one_[i] = i / kChannels % 2 == 0 ? 1.0f : 0.0f;
   }
 
   void run() {
-    for_items([this](size_t part, const Group& group, const Workspace& w) {
-      const GroupSums& sums = sums_[part * groups_ + group.index];
-      for (double* sum : {sums.forward, sums.reverse, sums.final}) {
-        if (sum != nullptr) std::fill(sum, sum + 4 * plane_, 0.0);
-      }
-      std::fill(sums.skip, sums.skip + kChannels, 0.0);
+    for_items([this](size_t part, const Span& span, const Workspace& w) {
+      GroupSums* sums = sums_ + part * groups_ + span.first;
+      for (size_t k = 0; k < span.count; ++k) clear(sums[k]);
       for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
-        run_forward(i, group, w, sums);
-        if (bidirectional_) run_reverse(i, group, w, sums);
+        run_forward(i, span, w, sums);
+        if (bidirectional_) run_reverse(i, span, w, sums);
       }
     });
     for_groups([this](const Group& group) { finish(group); });
   }
 
  private:
-  /// The adjoint of x: from the last token to the first.
-  void run_forward(size_t sequence, const Group& group, const Workspace& w,
-                   const GroupSums& sums) const {
-    const GroupParameters& p = parameters_[group.index];
-    std::fill(w.state, w.state + 4 * plane_, 0.0f);
-    if (gradient_.final != nullptr) load_final(sequence, group, w.final_state);
-    for_tiles(sequence, true, [&](size_t at, size_t rows) {
-      const size_t from = at * D_ + group.begin;
-      load_rows(input_.u + from, D_, rows, group.width, w.u);
-      load_rows(gradient_.y + from, D_, rows, group.width, w.dy);
-      scale_rows(w.dy, p.skip, rows, w.y);
-      add_products(w.u, w.dy, rows, sums.skip);
-      simd_.channel_adjoint({rows, group.width, N_, true, false, w.u, p.lambda, p.c}, w.dy, w.y,
-                            w.state, sums.forward);
-      if (gradient_.final != nullptr) {
-        simd_.channel_adjoint({rows, group.width, N_, true, true, w.u, p.lambda, one_}, zero_, w.y,
-                              w.final_state, sums.final);
-      }
-      store_rows(w.y, rows, group.width, gradients_.u + from, D_);
-    });
-    if (input_.initial != nullptr || gradients_.initial != nullptr) {
-      finish_initial(sequence, group, w, sums);
+  void clear(const GroupSums& sums) const {
+    for (double* sum : {sums.forward, sums.reverse, sums.final}) {
+      if (sum != nullptr) std::fill(sum, sum + 4 * plane_, 0.0);
     }
+    std::fill(sums.skip, sums.skip + kChannels, 0.0);
+  }
+
+  /// The adjoint of x: from the last token to the first.
+  void run_forward(size_t sequence, const Span& span, const Workspace& w,
+                   const GroupSums* sums) const {
+    const bool final = gradient_.final != nullptr;
+    const size_t size = 4 * plane_;
+    std::fill(w.state, w.state + span.count * size, 0.0f);
+    if (final) {
+      std::fill(w.final_state, w.final_state + span.count * size, 0.0f);
+      for_span(span, [&](const Group& group, size_t k) {
+        load_states(gradient_.final, sequence, group, w.final_state + k * size, 4);
+      });
+    }
+    for_tiles(sequence, true, [&](size_t at, size_t rows) {
+      const size_t from = at * D_ + span.begin;
+      load_rows(input_.u + from, D_, rows, span.width, w.u);
+      load_rows(gradient_.y + from, D_, rows, span.width, w.dy);
+      for_span(span, [&](const Group& group, size_t k) {
+        const GroupParameters& p = parameters_[group.index];
+        float *u = w.u + k * kTileSize, *dy = w.dy + k * kTileSize, *du = w.y + k * kTileSize;
+        scale_rows(dy, p.skip, rows, du);
+        add_products(u, dy, rows, sums[k].skip);
+        simd_.channel_adjoint({rows, group.width, N_, true, false, u, p.lambda, p.c}, dy, du,
+                              w.state + k * size, sums[k].forward);
+        if (!final) return;
+        simd_.channel_adjoint({rows, group.width, N_, true, true, u, p.lambda, one_}, zero_, du,
+                              w.final_state + k * size, sums[k].final);
+      });
+      store_rows(w.y, rows, span.width, gradients_.u + from, D_);
+    });
+    if (input_.initial == nullptr && gradients_.initial == nullptr) return;
+    for_span(span, [&](const Group& group, size_t k) {
+      finish_initial(sequence, group, w.state + k * size, w.final_state + k * size, sums[k]);
+    });
   }
 
   /// The adjoint of x←: from the first token to the last, which reads x← after its own time.
-  void run_reverse(size_t sequence, const Group& group, const Workspace& w,
-                   const GroupSums& sums) const {
-    const GroupParameters& p = parameters_[group.index];
-    std::fill(w.state, w.state + 4 * plane_, 0.0f);
+  void run_reverse(size_t sequence, const Span& span, const Workspace& w,
+                   const GroupSums* sums) const {
+    std::fill(w.state, w.state + span.count * 4 * plane_, 0.0f);
     for_tiles(sequence, false, [&](size_t at, size_t rows) {
-      const size_t from = at * D_ + group.begin;
-      load_rows(input_.u + from, D_, rows, group.width, w.u);
-      load_rows(gradient_.y + from, D_, rows, group.width, w.dy);
-      load_rows(gradients_.u + from, D_, rows, group.width, w.y);
-      simd_.channel_adjoint({rows, group.width, N_, false, true, w.u, p.lambda, p.c_reverse}, w.dy,
-                            w.y, w.state, sums.reverse);
-      store_rows(w.y, rows, group.width, gradients_.u + from, D_);
+      const size_t from = at * D_ + span.begin;
+      load_rows(input_.u + from, D_, rows, span.width, w.u);
+      load_rows(gradient_.y + from, D_, rows, span.width, w.dy);
+      load_rows(gradients_.u + from, D_, rows, span.width, w.y);
+      for_span(span, [&](const Group& group, size_t k) {
+        const GroupParameters& p = parameters_[group.index];
+        simd_.channel_adjoint(
+            {rows, group.width, N_, false, true, w.u + k * kTileSize, p.lambda, p.c_reverse},
+            w.dy + k * kTileSize, w.y + k * kTileSize, w.state + k * 4 * plane_, sums[k].reverse);
+      });
+      store_rows(w.y, rows, span.width, gradients_.u + from, D_);
     });
   }
 
-  /// The gradient of the final states as h, and p = 0.
-  void load_final(size_t sequence, const Group& group, float* to) const {
-    std::fill(to, to + 4 * plane_, 0.0f);
-    const float* from = gradient_.final + sequence * 2 * N_ * D_;
-    load_plane(from, group, to, 4);
-    load_plane(from + N_ * D_, group, to + kChannels, 4);
-  }
-
   /// One step beyond the first token: x_0 takes the part of a sum that u takes later.
-  void finish_initial(size_t sequence, const Group& group, const Workspace& w,
-                      const GroupSums& sums) const {
+  void finish_initial(size_t sequence, const Group& group, const float* state,
+                      const float* final_state, const GroupSums& sums) const {
     const GroupParameters& p = parameters_[group.index];
     const size_t base = sequence * 2 * N_ * D_ + group.begin;
     for (size_t n = 0; n < N_; ++n) {
@@ -372,14 +420,14 @@ class Backward : Call {
         const size_t two = n * 2 * kChannels + i, four = n * 4 * kChannels + i;
         const size_t re = base + n * D_ + i, im = re + N_ * D_;
         const Complex lambda = complex(p.lambda, two), c = complex(p.c, two);
-        const Complex h = complex(w.state, four), q = complex(w.state, four + 2 * kChannels);
+        const Complex h = complex(state, four), q = complex(state, four + 2 * kChannels);
         const Complex h0 = conjugate_product(lambda, h);
         const Complex step = conjugate_product(lambda, q), p0{step.re + h.re, step.im + h.im};
         Complex gradient = conjugate_product(c, h0);
         const bool final = gradient_.final != nullptr;
         if (final) {  // this walk has already made the step
-          gradient.re += complex(w.final_state, four).re;
-          gradient.im += complex(w.final_state, four).im;
+          gradient.re += complex(final_state, four).re;
+          gradient.im += complex(final_state, four).im;
         }
         if (gradients_.initial != nullptr) {
           gradients_.initial[re] = static_cast<float>(gradient.re);
@@ -391,7 +439,7 @@ class Backward : Call {
         add(sums.forward, four + 2 * kChannels, conjugate_product(x0, p0));
         if (!final) continue;
         add(sums.final, four + 2 * kChannels,
-            conjugate_product(x0, complex(w.final_state, four + 2 * kChannels)));
+            conjugate_product(x0, complex(final_state, four + 2 * kChannels)));
       }
     }
   }

@@ -120,6 +120,20 @@ ChannelValues<T> convert(const ChannelValues<float>& values) {
   return to;
 }
 
+/// The largest state that `input` drives, as u does forwards or dy backwards.
+double largest_state(const Problem& p, const ChannelValues<double>& v, const Doubles& input,
+                     bool backwards) {
+  double most = max_value(v.initial);
+  reference::for_channel_states(p.sequences(), p.D, p.N, [&](size_t i, size_t n, size_t d) {
+    const auto order = reference::visit(p.sequences().begin(i), p.sequences().end(i), backwards);
+    const auto lambda = reference::pair_at(v.lambda_re, v.lambda_im, n * p.D + d);
+    for (auto x : reference::channel_states(input, p.D, d, order, lambda, {})) {
+      most = std::max(most, std::abs(x));
+    }
+  });
+  return most;
+}
+
 /// Values and gradients against the oracle in double, errors measured by its float twin.
 void expect_matches(const Problem& p, Result fast) {
   const auto exact_values = convert<double>(p.values);
@@ -134,9 +148,19 @@ void expect_matches(const Problem& p, Result fast) {
   std::vector<Floats> found, float_ones;
   fast.gradients.each([&](const char*, Floats& v) { found.push_back(v); });
   plain_gradients.each([&](const char*, Floats& v) { float_ones.push_back(v); });
+  // Gradients of parameters sum products over all tokens, which cancel.
+  const double roots = std::sqrt(static_cast<double>(p.offsets.back()));
+  const double x = roots * largest_state(p, exact_values, exact_values.u, false);
+  const double h = std::max(max_value(p.dfinal),
+                            largest_state(p, exact_values, widen(p.dy), true) *
+                                std::max(max_value(p.values.c_re), max_value(p.values.c_im)));
   size_t i = 0;
-  exact_gradients.each([&](const char* name, Doubles& v) {
-    expect_close(std::string("gradient of ") + name, found[i], float_ones[i], v);
+  exact_gradients.each([&](const std::string& name, Doubles& v) {
+    double scale = 0;
+    if (name[0] == 'c') scale = x * max_value(p.dy);
+    if (name[0] == 'l') scale = x * h;
+    if (name == "skip") scale = roots * max_value(p.values.u) * max_value(p.dy);
+    expect_close("gradient of " + name, found[i], float_ones[i], v, scale);
     ++i;
   });
 }
