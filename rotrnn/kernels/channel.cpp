@@ -15,9 +15,10 @@ namespace {
 constexpr size_t kTile = 64;
 constexpr size_t kTileSize = kTile * kChannels;
 
-// Groups of channels whose tiles are loaded and stored together: one alone would take a single
-// cache line of a row at a time, and memory be waited for.
-constexpr size_t kMostGroups = 8;
+// Groups of channels are loaded and stored together, for one alone would take a single cache line
+// of a row at a time; as many as half of L2 holds, up to 1 KB of a row.
+constexpr size_t kSpanBytes = size_t{1} << 18;
+constexpr size_t kMostGroups = 16;
 
 // Pieces of work (sequences, group) wished for, whatever the number of threads: each of them has
 // its own sums.
@@ -106,7 +107,7 @@ Complex conjugate_product(Complex a, Complex b) {  // conj(a)·b
 class Call {
  public:
   Call(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
-       const ChannelInput& input, Arena& scratch)
+       const ChannelInput& input, bool backward, Arena& scratch)
       : sequences_(sequences),
         system_(system),
         input_(input),
@@ -130,7 +131,11 @@ class Call {
       parameters_[g].skip = scratch.take<float>(kChannels);
     }
     const size_t threads = static_cast<size_t>(threads_);
-    span_ = std::clamp<size_t>(parts_ * groups_ / (4 * threads), 1, kMostGroups);
+    // Per group: tiles, and in planes parameters, states and (two floats each) sums.
+    const size_t bytes =
+        sizeof(float) * ((backward ? 3 : 2) * kTileSize + (backward ? 4 + 4 + 8 : 4 + 2) * plane_);
+    const size_t most = std::clamp<size_t>(kSpanBytes / bytes, 1, kMostGroups);
+    span_ = std::clamp<size_t>(parts_ * groups_ / (4 * threads), 1, most);
     spaces_ = scratch.take<Workspace>(threads);
     for (size_t t = 0; t < threads; ++t) {
       Workspace& w = spaces_[t];
@@ -252,7 +257,7 @@ class Forward : Call {
  public:
   Forward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
           const ChannelInput& input, const ChannelOutput& output, Arena& scratch)
-      : Call(config, sequences, system, input, scratch), output_(output) {}
+      : Call(config, sequences, system, input, false, scratch), output_(output) {}
 
   void run() {
     for_items([this](size_t part, const Span& span, const Workspace& w) {
@@ -317,7 +322,7 @@ class Backward : Call {
   Backward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
            const ChannelInput& input, const ChannelOutputGradient& gradient,
            const ChannelGradients& gradients, Arena& scratch)
-      : Call(config, sequences, system, input, scratch),
+      : Call(config, sequences, system, input, true, scratch),
         gradient_(gradient),
         gradients_(gradients) {
     const size_t count = parts_ * groups_, size = 4 * plane_;

@@ -1,6 +1,7 @@
 // Channel systems. States stay in registers along the rows of a tile, one vector of channels at a
 // time. A step of a state is two dependent FMAs (8 cycles) in 6 of them (forward) or 14 (adjoint):
-// two FMA ports are full with 3 states at once forward, with 1 to 2 in the adjoint.
+// two FMA ports are full with 3 or 4 states at once forward, with 2 in the adjoint, where some sums
+// then live in L1.
 #pragma once
 
 #include "rotrnn/kernels/targets/common-inl.h"
@@ -8,9 +9,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace rotrnn::kernels::HWY_NAMESPACE {
 
-// The adjoint has 8 sums and states beside 4 parameters: 16 registers hold those of one state.
 constexpr size_t kScanStates = 4;
-constexpr size_t kAdjointStates = HWY_MAX_BYTES >= 64 ? 2 : 1;
+constexpr size_t kAdjointStates = 2;
 
 /// Calls f<K>(n, column): K states from the n-th, of the vector of channels at `column`.
 template <size_t kMost, class F>
