@@ -6,6 +6,7 @@
 
 #include "rotrnn/kernels/adamw.h"
 #include "rotrnn/kernels/block.h"
+#include "rotrnn/kernels/channel.h"
 #include "rotrnn/kernels/embedding.h"
 #include "rotrnn/kernels/expm.h"
 #include "rotrnn/kernels/pooling.h"
@@ -253,6 +254,61 @@ void embedding_gradient(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<int64_t>(state.iterations()) * 8192);
 }
 BENCHMARK(embedding_gradient);
+
+/// Multiply-adds in registers, one thread: what channel() is a fraction of.
+void peak(benchmark::State& state) {
+  double flop = 0;
+  for (auto _ : state) flop += table().fma_loop(1000);
+  count_flop(state, flop / static_cast<double>(state.iterations()));
+}
+BENCHMARK(peak);
+
+/// Channel systems of 8 sequences of 2,048 tokens on one or more threads: D, N, bidirectional,
+/// threads. Counted are 12 flop a state, token and direction forward; 28 backward.
+void channel(benchmark::State& state, bool backward) {
+  const auto D = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
+  const bool bidirectional = state.range(2) == 1;
+  std::vector<int64_t> offsets;
+  for (int64_t i = 0; i <= 8; ++i) offsets.push_back(i * 2048);
+  const Sequences sequences{offsets.data(), 8};
+  const size_t n = sequences.tokens();
+  const std::vector<float> re(N * D, 0.9f), im(N * D, 0.1f), c = values(N * D), skip = values(D);
+  const auto u = values(n * D);
+  std::vector<float> y(n * D), gradients(6 * N * D), skip_gradient(D);
+  ChannelSystem system{D,        N,       re.data(), im.data(),  c.data(),
+                       c.data(), nullptr, nullptr,   skip.data()};
+  if (bidirectional) system.c_reverse_re = system.c_reverse_im = c.data();
+  ChannelGradients to;
+  to.u = y.data(), to.skip = skip_gradient.data();
+  float* next = gradients.data();
+  for (float** g :
+       {&to.lambda_re, &to.lambda_im, &to.c_re, &to.c_im, &to.c_reverse_re, &to.c_reverse_im}) {
+    *g = next;
+    next += N * D;
+  }
+  const ChannelConfig config{static_cast<int>(state.range(3))};
+  Arena scratch;
+  for (auto _ : state) {
+    if (backward) {
+      channel_backward(config, sequences, system, {u.data(), nullptr}, {u.data(), nullptr}, to,
+                       scratch);
+    } else {
+      channel_forward(config, sequences, system, {u.data(), nullptr}, {y.data(), nullptr}, scratch);
+    }
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(static_cast<size_t>(state.iterations()) * n));
+  count_flop(state,
+             (backward ? 28.0 : 12.0) * (bidirectional ? 2 : 1) * static_cast<double>(n * N * D));
+}
+
+void channel_sizes(benchmark::internal::Benchmark* b) {
+  for (int64_t threads : {1, 2}) {
+    b->Args({256, 32, 0, threads})->Args({256, 32, 1, threads})->Args({256, 2, 0, threads});
+  }
+  b->Args({70, 33, 0, 1})->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(channel, forward, false)->Apply(channel_sizes);
+BENCHMARK_CAPTURE(channel, backward, true)->Apply(channel_sizes);
 
 }  // namespace
 }  // namespace rotrnn::kernels

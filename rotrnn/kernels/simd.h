@@ -40,6 +40,20 @@ struct TileStatistics {
   float* square;
 };
 
+/// Channels that go together: a cache line of a row of floats.
+inline constexpr size_t kChannels = 16;
+
+/// A walk of up to kChannels channels over a tile (channel.h has the equations). Rows are kChannels
+/// floats apart, parameters and states are planes [N, 2, kChannels] (re, im), all aligned to a
+/// cache line and finite beyond `width` as far as a vector reaches.
+struct ChannelTile {
+  size_t rows, width, N;
+  bool backwards;  // from the last row to the first
+  bool lag;        // a row meets the state before it, not the state that it is part of
+  const float* u;
+  const float *lambda, *c;
+};
+
 /// Frequencies of a tile of S4's kernel: with two columns of sums for each of a few products and
 /// their gradients, it stays in L2, and mostly in L1.
 inline constexpr size_t kDplrTile = 256;
@@ -73,6 +87,13 @@ struct Table {
   void (*scan_adjoint)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, ScanRows z,
                        const float* z_before, float* carry, ScanLambdaGradient gradient);
   void (*scan_adjoint_end)(ScanRows g, size_t rows, size_t S, ScanLambda lambda, float* carry);
+
+  // Channels. channel_scan: x ← λx + u, y += Σ Re(c·x); state is x. channel_adjoint:
+  //   p ← conj(λ)p + h, h ← conj(λ)h + dy;   du += Σ Re(conj(c)·h);   sums += (u·h, u·p)
+  // with state [N, 4, kChannels] (h, then p) and sums laid out like it.
+  void (*channel_scan)(const ChannelTile& tile, float* y, float* state);
+  void (*channel_adjoint)(const ChannelTile& tile, const float* dy, float* du, float* state,
+                          double* sums);
 
   // The kernel of S4. Sums r and their gradients g are planes [columns, 2, kDplrTile] (re, im),
   // aligned; beyond the last frequency g is 0 as far as a vector reaches. dplr_gradient adds to

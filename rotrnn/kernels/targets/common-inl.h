@@ -36,6 +36,13 @@ HWY_INLINE void add_to(Tag tag, V v, float* p) {
   hn::StoreU(hn::Add(hn::LoadU(tag, p), v), tag, p);
 }
 
+template <class Tag, class V>
+HWY_INLINE void add_double(Tag tag, V v, double* sum) {
+  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
+  hn::Store(v, tag, lanes);
+  for (size_t i = 0; i < hn::Lanes(tag); ++i) sum[i] += static_cast<double>(lanes[i]);
+}
+
 /// 2^t: the nearest integer n comes from adding 1.5·2^23, which leaves it in the low bits, ready to
 /// be added to the exponent; 2^(t-n) from a polynomial of degree 6 (relative error 2e-9, then
 /// rounding). Clamped to normal numbers. No conversion, one FMA chain: 60% of the cost of

@@ -83,13 +83,6 @@ inline void scan_end(ScanRows v, size_t rows, size_t S, ScanLambda lambda, float
   scan_any<false>(v, rows, S, lambda, state);
 }
 
-template <class Tag, class V>
-HWY_INLINE void add_double(Tag tag, V v, double* sum) {
-  HWY_ALIGN float lanes[HWY_MAX_BYTES / sizeof(float)];
-  hn::Store(v, tag, lanes);
-  for (size_t i = 0; i < hn::Lanes(tag); ++i) sum[i] += static_cast<double>(lanes[i]);
-}
-
 /// Rows whose products are summed in float before they join the others in double.
 constexpr size_t kSumRows = 16;
 

@@ -1,4 +1,5 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
+#include "rotrnn/kernels/targets/channel-inl.h"
 #include "rotrnn/kernels/targets/dplr-inl.h"
 #include "rotrnn/kernels/targets/gemm-inl.h"
 #include "rotrnn/kernels/targets/rows-inl.h"
@@ -20,6 +21,8 @@ const Table* ROTRNN_TABLE() {
       .scan_end = target::scan_end,
       .scan_adjoint = target::scan_adjoint,
       .scan_adjoint_end = target::scan_adjoint_end,
+      .channel_scan = target::channel_scan,
+      .channel_adjoint = target::channel_adjoint,
       .dplr_sums = target::dplr_sums,
       .dplr_gradient = target::dplr_gradient,
       .affine = target::affine,

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <algorithm>
+
+#include "rotrnn/kernels/channel.h"
+#include "rotrnn/kernels/reference.h"
+
+/// The plain twin of the channel kernel: the equations of channel.h, one state of one channel at a
+/// time, with states kept and gradients by the usual adjoint.
+namespace rotrnn::kernels::reference {
+
+/// Parameters, inputs and their gradients alike. Empty: absent.
+template <class T>
+struct ChannelValues {
+  Values<T> u, lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im, skip, initial;
+
+  /// Every tensor with its name.
+  template <class F>
+  void each(const F& f) {
+    f("u", u), f("lambda_re", lambda_re), f("lambda_im", lambda_im), f("c_re", c_re);
+    f("c_im", c_im), f("c_reverse_re", c_reverse_re), f("c_reverse_im", c_reverse_im);
+    f("skip", skip), f("initial", initial);
+  }
+};
+
+template <class T>
+struct ChannelResult {
+  Values<T> y, final_state;
+};
+
+/// One of a plane pair [N, D], or of states [sequences, 2·N·D].
+template <class T>
+std::complex<T> pair_at(const Values<T>& re, const Values<T>& im, size_t i) {
+  return {re[i], im[i]};
+}
+
+/// The states of one recurrence along `order`: x[0] is the initial one, x[k+1] that of order[k].
+template <class T>
+std::vector<std::complex<T>> channel_states(const Values<T>& u, size_t D, size_t d,
+                                            const std::vector<size_t>& order,
+                                            std::complex<T> lambda, std::complex<T> initial) {
+  std::vector<std::complex<T>> x{initial};
+  for (size_t t : order) x.push_back(lambda * x.back() + u[t * D + d]);
+  return x;
+}
+
+/// Calls f(sequence, state n, channel d) for all there are.
+template <class F>
+void for_channel_states(const Sequences& sequences, size_t D, size_t N, const F& f) {
+  for (size_t i = 0; i < sequences.count; ++i) {
+    for (size_t n = 0; n < N; ++n) {
+      for (size_t d = 0; d < D; ++d) f(i, n, d);
+    }
+  }
+}
+
+template <class T>
+ChannelResult<T> channel_forward(const Sequences& sequences, size_t D, size_t N,
+                                 const ChannelValues<T>& v) {
+  ChannelResult<T> r{Values<T>(v.u.size()), Values<T>(sequences.count * 2 * N * D)};
+  for (size_t i = 0; i < v.u.size(); ++i) r.y[i] = at_or(v.skip, i % D, T(0)) * v.u[i];
+  for_channel_states(sequences, D, N, [&](size_t i, size_t n, size_t d) {
+    const size_t at = n * D + d;
+    const auto lambda = pair_at(v.lambda_re, v.lambda_im, at), c = pair_at(v.c_re, v.c_im, at);
+    const auto initial = v.initial.empty() ? std::complex<T>() : state_at(v.initial, i, at, N * D);
+    const auto order = visit(sequences.begin(i), sequences.end(i), false);
+    const auto x = channel_states(v.u, D, d, order, lambda, initial);
+    for (size_t k = 0; k < order.size(); ++k) r.y[order[k] * D + d] += (c * x[k + 1]).real();
+    set_state(r.final_state, i, at, N * D, x.back());
+    if (v.c_reverse_re.empty()) return;
+    const auto other = pair_at(v.c_reverse_re, v.c_reverse_im, at);
+    const auto back = visit(sequences.begin(i), sequences.end(i), true);
+    const auto z = channel_states(v.u, D, d, back, lambda, {});
+    for (size_t k = 0; k < back.size(); ++k) r.y[back[k] * D + d] += (other * z[k]).real();
+  });
+  return r;
+}
+
+/// Gradients of Σ dy⊙y + Σ dfinal⊙final.
+template <class T>
+ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N,
+                                  const ChannelValues<T>& v, const Values<T>& dy,
+                                  const Values<T>& dfinal) {
+  ChannelValues<T> g = v;
+  g.each([](const char*, Values<T>& x) { std::fill(x.begin(), x.end(), T(0)); });
+  for (size_t i = 0; i < v.u.size(); ++i) {
+    g.u[i] = at_or(v.skip, i % D, T(0)) * dy[i];
+    if (!g.skip.empty()) g.skip[i % D] += v.u[i] * dy[i];
+  }
+  const auto add = [](Values<T>& re, Values<T>& im, size_t at, std::complex<T> value) {
+    re[at] += value.real();
+    im[at] += value.imag();
+  };
+  for_channel_states(sequences, D, N, [&](size_t i, size_t n, size_t d) {
+    const size_t at = n * D + d;
+    const auto lambda = pair_at(v.lambda_re, v.lambda_im, at), c = pair_at(v.c_re, v.c_im, at);
+    const auto initial = v.initial.empty() ? std::complex<T>() : state_at(v.initial, i, at, N * D);
+    const auto order = visit(sequences.begin(i), sequences.end(i), false);
+    const auto x = channel_states(v.u, D, d, order, lambda, initial);
+    auto carry = dfinal.empty() ? std::complex<T>() : state_at(dfinal, i, at, N * D);
+    for (size_t k = order.size(); k-- > 0;) {
+      const T e = dy[order[k] * D + d];
+      const auto here = carry + std::conj(c) * e;
+      add(g.c_re, g.c_im, at, e * std::conj(x[k + 1]));
+      add(g.lambda_re, g.lambda_im, at, here * std::conj(x[k]));
+      g.u[order[k] * D + d] += here.real();
+      carry = std::conj(lambda) * here;
+    }
+    if (!g.initial.empty()) set_state(g.initial, i, at, N * D, carry);
+    if (v.c_reverse_re.empty()) return;
+    const auto other = pair_at(v.c_reverse_re, v.c_reverse_im, at);
+    const auto back = visit(sequences.begin(i), sequences.end(i), true);
+    const auto z = channel_states(v.u, D, d, back, lambda, {});
+    carry = {};  // of x←_t, which y_{t-1} and x←_{t-1} read
+    for (size_t k = back.size(); k-- > 0;) {
+      const T e = dy[back[k] * D + d];
+      add(g.c_reverse_re, g.c_reverse_im, at, e * std::conj(z[k]));
+      add(g.lambda_re, g.lambda_im, at, carry * std::conj(z[k]));
+      g.u[back[k] * D + d] += carry.real();
+      carry = std::conj(lambda) * carry + std::conj(other) * e;
+    }
+  });
+  return g;
+}
+
+}  // namespace rotrnn::kernels::reference

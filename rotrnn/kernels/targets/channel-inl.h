@@ -1,0 +1,161 @@
+// Channel systems. States stay in registers along the rows of a tile, one vector of channels at a
+// time. A step of a state is two dependent FMAs (8 cycles) in 6 of them (forward) or 14 (adjoint):
+// two FMA ports are full with 3 or 4 states at once forward, with 2 in the adjoint, where some sums
+// then live in L1.
+#pragma once
+
+#include "rotrnn/kernels/targets/common-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rotrnn::kernels::HWY_NAMESPACE {
+
+constexpr size_t kScanStates = 4;
+constexpr size_t kAdjointStates = 2;
+
+/// Calls f<K>(n, column): K states from the n-th, of the vector of channels at `column`.
+template <size_t kMost, class F>
+HWY_INLINE void for_channel_states(const ChannelTile& tile, const F& f) {
+  const size_t lanes = hn::Lanes(Full());
+  for (size_t column = 0; column < tile.width; column += lanes) {
+    size_t n = 0;
+    if constexpr (kMost >= 4) {
+      for (; n + 4 <= tile.N; n += 4) f.template operator()<4>(n, column);
+    }
+    if constexpr (kMost >= 2) {
+      for (; n + 2 <= tile.N; n += 2) f.template operator()<2>(n, column);
+    }
+    for (; n < tile.N; ++n) f.template operator()<1>(n, column);
+  }
+}
+
+/// The first row of a walk, in floats from the tile's, and the step to the next.
+HWY_INLINE size_t first_row(const ChannelTile& tile) {
+  return tile.backwards ? (tile.rows - 1) * kChannels : 0;
+}
+
+HWY_INLINE ptrdiff_t row_step(const ChannelTile& tile) {
+  const auto step = static_cast<ptrdiff_t>(kChannels);
+  return tile.backwards ? -step : step;
+}
+
+template <bool kLag, size_t K>
+HWY_INLINE void scan_channels(const ChannelTile& tile, size_t n, size_t column, float* y,
+                              float* state) {
+  using V = hn::Vec<Full>;
+  const Full d;
+  const size_t at = n * 2 * kChannels + column;
+  V re[K], im[K], lr[K], li[K], cr[K], ci[K];
+#pragma GCC unroll 4
+  for (size_t k = 0; k < K; ++k) {
+    const size_t r = at + k * 2 * kChannels, i = r + kChannels;
+    re[k] = hn::Load(d, state + r), im[k] = hn::Load(d, state + i);
+    lr[k] = hn::Load(d, tile.lambda + r), li[k] = hn::Load(d, tile.lambda + i);
+    cr[k] = hn::Load(d, tile.c + r), ci[k] = hn::Load(d, tile.c + i);
+  }
+  const float* u = tile.u + first_row(tile) + column;
+  float* out = y + first_row(tile) + column;
+  const ptrdiff_t step = row_step(tile);
+  for (size_t t = 0; t < tile.rows; ++t, u += step, out += step) {
+    const V here = hn::Load(d, u);
+    V sum = hn::Load(d, out), minus = hn::Zero(d);  // two chains, half as long
+#pragma GCC unroll 4
+    for (size_t k = 0; k < K; ++k) {
+      const V was_re = re[k], was_im = im[k];
+      re[k] = hn::MulAdd(lr[k], was_re, hn::NegMulAdd(li[k], was_im, here));
+      im[k] = hn::MulAdd(lr[k], was_im, hn::Mul(li[k], was_re));
+      sum = hn::MulAdd(cr[k], kLag ? was_re : re[k], sum);
+      minus = k == 0 ? hn::Mul(ci[k], kLag ? was_im : im[k])
+                     : hn::MulAdd(ci[k], kLag ? was_im : im[k], minus);
+    }
+    hn::Store(hn::Sub(sum, minus), d, out);
+  }
+#pragma GCC unroll 4
+  for (size_t k = 0; k < K; ++k) {
+    const size_t r = at + k * 2 * kChannels;
+    hn::Store(re[k], d, state + r);
+    hn::Store(im[k], d, state + r + kChannels);
+  }
+}
+
+inline void channel_scan(const ChannelTile& tile, float* y, float* state) {
+  for_channel_states<kScanStates>(tile, [&]<size_t K>(size_t n, size_t column) {
+    if (tile.lag) {
+      scan_channels<true, K>(tile, n, column, y, state);
+    } else {
+      scan_channels<false, K>(tile, n, column, y, state);
+    }
+  });
+}
+
+template <bool kLag, size_t K>
+HWY_INLINE void adjoint_channels(const ChannelTile& tile, size_t n, size_t column, const float* dy,
+                                 float* du, float* state, double* sums) {
+  using V = hn::Vec<Full>;
+  const Full d;
+  const size_t at = n * 2 * kChannels + column, wide = n * 4 * kChannels + column;
+  V hr[K], hi[K], pr[K], pi[K], lr[K], li[K], cr[K], ci[K];
+  V uhr[K], uhi[K], upr[K], upi[K];
+#pragma GCC unroll 4
+  for (size_t k = 0; k < K; ++k) {
+    const size_t r = at + k * 2 * kChannels, i = r + kChannels;
+    const float* s = state + wide + k * 4 * kChannels;
+    hr[k] = hn::Load(d, s), hi[k] = hn::Load(d, s + kChannels);
+    pr[k] = hn::Load(d, s + 2 * kChannels), pi[k] = hn::Load(d, s + 3 * kChannels);
+    lr[k] = hn::Load(d, tile.lambda + r), li[k] = hn::Load(d, tile.lambda + i);
+    cr[k] = hn::Load(d, tile.c + r), ci[k] = hn::Load(d, tile.c + i);
+    uhr[k] = uhi[k] = upr[k] = upi[k] = hn::Zero(d);
+  }
+  const size_t first = first_row(tile) + column;
+  const float* u = tile.u + first;
+  const ptrdiff_t step = row_step(tile);
+  dy += first, du += first;
+  for (size_t t = 0; t < tile.rows; ++t, u += step, dy += step, du += step) {
+    const V here = hn::Load(d, u), gradient = hn::Load(d, dy);
+    V sum = hn::Load(d, du);
+    const auto read = [&](size_t k) HWY_ATTR {
+      sum = hn::MulAdd(cr[k], hr[k], hn::MulAdd(ci[k], hi[k], sum));
+      uhr[k] = hn::MulAdd(here, hr[k], uhr[k]);
+      uhi[k] = hn::MulAdd(here, hi[k], uhi[k]);
+      upr[k] = hn::MulAdd(here, pr[k], upr[k]);
+      upi[k] = hn::MulAdd(here, pi[k], upi[k]);
+    };
+#pragma GCC unroll 4
+    for (size_t k = 0; k < K; ++k) {
+      if constexpr (kLag) read(k);
+      const V p = hn::MulAdd(lr[k], pr[k], hn::MulAdd(li[k], pi[k], hr[k]));
+      pi[k] = hn::MulAdd(lr[k], pi[k], hn::NegMulAdd(li[k], pr[k], hi[k]));
+      pr[k] = p;
+      const V h = hn::MulAdd(lr[k], hr[k], hn::MulAdd(li[k], hi[k], gradient));
+      hi[k] = hn::MulSub(lr[k], hi[k], hn::Mul(li[k], hr[k]));
+      hr[k] = h;
+      if constexpr (!kLag) read(k);
+    }
+    hn::Store(sum, d, du);
+  }
+#pragma GCC unroll 4
+  for (size_t k = 0; k < K; ++k) {
+    const size_t to = wide + k * 4 * kChannels;
+    hn::Store(hr[k], d, state + to);
+    hn::Store(hi[k], d, state + to + kChannels);
+    hn::Store(pr[k], d, state + to + 2 * kChannels);
+    hn::Store(pi[k], d, state + to + 3 * kChannels);
+    add_double(d, uhr[k], sums + to);
+    add_double(d, uhi[k], sums + to + kChannels);
+    add_double(d, upr[k], sums + to + 2 * kChannels);
+    add_double(d, upi[k], sums + to + 3 * kChannels);
+  }
+}
+
+inline void channel_adjoint(const ChannelTile& tile, const float* dy, float* du, float* state,
+                            double* sums) {
+  for_channel_states<kAdjointStates>(tile, [&]<size_t K>(size_t n, size_t column) {
+    if (tile.lag) {
+      adjoint_channels<true, K>(tile, n, column, dy, du, state, sums);
+    } else {
+      adjoint_channels<false, K>(tile, n, column, dy, du, state, sums);
+    }
+  });
+}
+
+}  // namespace rotrnn::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
