@@ -88,7 +88,7 @@ TEST(ChannelFused, RefusesWhatDoesNotFit) {
   States states;
   states.forward = torch::zeros({1, 5});
   EXPECT_THROW(layer->forward(u, states, true), std::invalid_argument);
-  states.forward = {};
+  states.forward = Tensor();
   states.reverse = torch::zeros({1, 12});
   EXPECT_THROW(layer->forward(u, states, true), std::invalid_argument);
 }
