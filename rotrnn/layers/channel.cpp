@@ -45,7 +45,7 @@ Tensor read_out(const Tensor& z, const Tensor& c_re, const Tensor& c_im) {
 
 }  // namespace
 
-SystemOutput run_channels(const ChannelSystem& s, const Packed& u, const States& initial) {
+void check_channels(const ChannelSystem& s, const Packed& u, const States& initial) {
   check_rows(s, u.values, "tokens");
   if (initial.reverse.defined() && !s.bidirectional()) {
     throw std::invalid_argument(
@@ -53,6 +53,10 @@ SystemOutput run_channels(const ChannelSystem& s, const Packed& u, const States&
   }
   check_states(s, initial.forward, u.layout->sequences());
   check_states(s, initial.reverse, u.layout->sequences());
+}
+
+SystemOutput run_channels(const ChannelSystem& s, const Packed& u, const States& initial) {
+  check_channels(s, u, initial);
   const auto type = u.values.scalar_type();
   const Tensor re = s.lambda_re.to(type).flatten(), im = s.lambda_im.to(type).flatten();
   const Tensor v = drive(u.values, s.lambda_re.size(1));

@@ -21,6 +21,9 @@ struct ChannelSystem {
   bool bidirectional() const { return c_reverse_re.defined(); }
 };
 
+/// std::invalid_argument when the input or the states are not what the system takes.
+void check_channels(const ChannelSystem& system, const Packed& u, const States& initial);
+
 /// Runs the recurrence over a packed batch in ATen operations, differentiable in everything.
 /// States are [sequences, 2·D·N]: real parts [D, N], then imaginary parts.
 SystemOutput run_channels(const ChannelSystem& system, const Packed& u, const States& initial = {});

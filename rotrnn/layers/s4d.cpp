@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "rotrnn/layers/channel_fused.h"
 #include "rotrnn/layers/discretise.h"
 #include "rotrnn/layers/draw.h"
 #include "rotrnn/layers/hippo.h"
@@ -102,8 +103,9 @@ std::pair<Tensor, Tensor> S4DImpl::kernels(int64_t length) const {
           s.bidirectional() ? kernel(s.c_reverse_re, s.c_reverse_im) : Tensor()};
 }
 
-SystemOutput S4DImpl::forward(const Packed& u, const States& initial, bool) const {
-  return run_channels(channels(), u, initial);
+SystemOutput S4DImpl::forward(const Packed& u, const States& initial, bool fast) const {
+  const bool kernel = fast && !initial.reverse.defined();
+  return kernel ? run_channels_fused(channels(), u, initial) : run_channels(channels(), u, initial);
 }
 
 ParameterGroup S4DImpl::group(const std::string& parameter) const {
