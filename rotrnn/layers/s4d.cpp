@@ -76,7 +76,7 @@ S4DImpl::S4DImpl(const S4DOptions& options, uint64_t seed, uint64_t stream) : op
 
 ChannelSystem S4DImpl::channels() const {
   const Tensor Lambda = join(-torch::exp(A_log_re.to(torch::kFloat64)), A_im);
-  const Tensor step = torch::exp(log_step.to(torch::kFloat64)).unsqueeze(1);
+  const Tensor step = options_.step_rescale * torch::exp(log_step.to(torch::kFloat64)).unsqueeze(1);
   const auto [lambda, scale] = discretise(Lambda, step, options_.discretisation);
   const Tensor input = 2 * scale * join(B_re, B_im);
   const Tensor c = join(C_re, C_im) * input;

@@ -12,7 +12,8 @@ namespace rotrnn {
 /// state matrix, one complex state for each conjugate pair.
 ///
 ///     x_t = Λ̄ ⊙ x_{t-1} + B̄ u_t                         y_t = 2·Re(C x_t) + D u_t
-///     Λ = -exp(A_log_re) + i·A_im,    Δ = exp(log_step),    Λ̄ and B̄ as discretise() has them
+///     Λ = -exp(A_log_re) + i·A_im,    Δ = step_rescale·exp(log_step),    Λ̄ and B̄ as discretise()
+///     has them
 ///
 /// Bidirectional: a second C reads the states that come back from the next sample on.
 ///

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/training/network.h"
 
 namespace rotrnn {
@@ -92,7 +93,7 @@ int64_t parameter_count(const ModelOptions& options, const DataShape& shape) {
 double useful_flops_per_token(const ModelOptions& m) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
   // A channel's state does 6 multiply-adds for a complex number, half of N of them.
-  const bool channels = m.layer == "s4d" || m.layer == "s4" || m.layer == "liquid_s4";
+  const bool channels = has_channels(m);
   const double layer = (channels ? (m.bidirectional ? 12 : 6) : m.bidirectional ? 6 : 4) * D * N;
   const double gates = m.activation == Activation::gelu ? 0 : has_value(m.activation) ? 4 : 2;
   return 3 * static_cast<double>(m.depth) * (layer + gates * D * D);
