@@ -351,7 +351,7 @@ TEST(Layers, StateNormsAreThoseOfTheRealState) {
   rotrnn->to(torch::kFloat64);
   const Packed u = noise({20, 3}, 3);
   const auto out = rotrnn->forward(u, {}, true);
-  const Tensor z = rotrnn->Layer::forward(u).z;
+  const Tensor z = rotrnn->DiagonalLayer::forward(u).z;
   EXPECT_LE(relative_error(rotrnn->state_norms(z), out.head_norms), 1e-12);
 
   o.layer = "lru";
