@@ -104,7 +104,8 @@ std::pair<Tensor, Tensor> S4DImpl::kernels(int64_t length) const {
 }
 
 SystemOutput S4DImpl::forward(const Packed& u, const States& initial, bool fast) const {
-  const bool kernel = fast && !initial.reverse.defined();
+  const bool kernel = fast && !initial.reverse.defined() && u.values.device().is_cpu() &&
+                      u.values.scalar_type() == torch::kFloat32;
   return kernel ? run_channels_fused(channels(), u, initial) : run_channels(channels(), u, initial);
 }
 

@@ -199,11 +199,13 @@ TEST_P(GoldenS4, OutputsAndGradientsAreThoseOfTheEquations) {
   EXPECT_EQ(gradients, expected.size());
 }
 
+// The kernel of S4D is in float32 (channel_test.cpp); that of the other two is in double.
 std::vector<Name> case_names() {
   std::vector<Name> names;
   for (const char* layer : {"s4d", "s4", "liquid_s4"}) {
     for (const auto& item : golden(layer).at("cases").items()) {
-      for (const bool fast : {false, true}) names.push_back({layer, item.key(), fast});
+      names.push_back({layer, item.key(), false});
+      if (layer != std::string("s4d")) names.push_back({layer, item.key(), true});
     }
   }
   return names;
