@@ -193,8 +193,11 @@ StepOutput S4Impl::step(const S4Steps& s, const Tensor& z, const Tensor& u) {
 }
 
 ParameterGroup S4Impl::group(const std::string& parameter) const {
-  const bool recurrent = parameter.starts_with("A_") || parameter.starts_with("P_") ||
-                         parameter.starts_with("B_") || parameter == "log_step";
+  if (parameter == "log_step") {
+    return options_.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent;
+  }
+  const bool recurrent =
+      parameter.starts_with("A_") || parameter.starts_with("P_") || parameter.starts_with("B_");
   return recurrent ? ParameterGroup::recurrent : ParameterGroup::decay;
 }
 

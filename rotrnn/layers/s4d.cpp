@@ -110,8 +110,10 @@ SystemOutput S4DImpl::forward(const Packed& u, const States& initial, bool fast)
 }
 
 ParameterGroup S4DImpl::group(const std::string& parameter) const {
-  const bool recurrent =
-      parameter.starts_with("A_") || parameter.starts_with("B_") || parameter == "log_step";
+  if (parameter == "log_step") {
+    return options_.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent;
+  }
+  const bool recurrent = parameter.starts_with("A_") || parameter.starts_with("B_");
   return recurrent ? ParameterGroup::recurrent : ParameterGroup::decay;
 }
 
