@@ -139,11 +139,26 @@ SystemOutput LiquidS4Impl::forward(const Packed& u, const States& initial, bool 
   return out;
 }
 
-LiquidS4Steps LiquidS4Impl::steps() const {
+void LiquidS4Impl::check_causal() const {
   if (options_.mode == LiquidMode::reference) {
     throw std::invalid_argument(
-        "step: Liquid-S4 in mode \"reference\" is not causal; make it with mode = \"causal\"");
+        "Liquid-S4 in mode \"reference\" is not causal: it has no step and is not exported; train "
+        "it "
+        "with model.liquid_s4.mode = \"causal\"");
   }
+}
+
+ChannelRecurrence LiquidS4Impl::recurrence() const {
+  check_causal();
+  if (length() == 0) grow(1);
+  ChannelRecurrence r = S4Impl::recurrence();
+  r.liquid = coefficients();
+  r.liquid_inside = options_.form == LiquidForm::kb;
+  return r;
+}
+
+LiquidS4Steps LiquidS4Impl::steps() const {
+  check_causal();
   if (length() == 0) grow(1);
   return {S4Impl::steps(), coefficients(), options_.form};
 }

@@ -38,6 +38,8 @@ class LiquidS4Impl : public S4Impl {
   static StepOutput step(const LiquidS4Steps& steps, const torch::Tensor& z,
                          const torch::Tensor& u);
 
+  ChannelRecurrence recurrence() const override;
+
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;
 
@@ -50,6 +52,7 @@ class LiquidS4Impl : public S4Impl {
     torch::Tensor K, K_reverse, coefficients;
   };
   Parts parts(bool fast) const;
+  void check_causal() const;
 
   LiquidS4Options options_;
 };

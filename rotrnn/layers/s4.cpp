@@ -166,6 +166,21 @@ S4Steps S4Impl::steps() const {
   return {discretise(s), discrete_input(s, input()), plain_outputs().first, D.to(torch::kFloat64)};
 }
 
+ChannelRecurrence S4Impl::recurrence() const {
+  const Dplr s = system();
+  const DplrStep step = discretise(s);
+  const auto [C, C_reverse] = plain_outputs();
+  ChannelRecurrence r;
+  r.lambda = step.lambda;
+  r.p = -step.F;
+  r.q = 2 * step.G;
+  r.b = discrete_input(s, input());
+  r.c = 2 * C;
+  if (C_reverse.defined()) r.c_reverse = 2 * C_reverse;
+  r.D = D.to(torch::kFloat64);
+  return r;
+}
+
 StepOutput S4Impl::step(const S4Steps& s, const Tensor& z, const Tensor& u) {
   const int64_t width = s.C.size(0), n = s.C.size(1);
   if (u.dim() != 2 || u.size(1) != width) {

@@ -2,8 +2,8 @@
 
 #include <torch/torch.h>
 
+#include "rotrnn/layers/channel_layer.h"
 #include "rotrnn/layers/dplr.h"
-#include "rotrnn/layers/layer.h"
 #include "rotrnn/layers/s4_options.h"
 
 namespace rotrnn {
@@ -30,7 +30,7 @@ struct S4Steps {
 /// Parameters, with H = D, or 1 when tied: A_log_re, A_im, P_re, P_im, B_re, B_im [H, n],
 /// C_re, C_im [D, n] (C̃), D, log_step [D], and C_reverse_re, C_reverse_im [D, n] when
 /// bidirectional; n = ⌊N/2⌋. Buffer: length, which is L.
-class S4Impl : public Layer {
+class S4Impl : public ChannelLayer {
  public:
   explicit S4Impl(const S4Options& options, uint64_t seed = 0, uint64_t stream = 0);
 
@@ -55,6 +55,9 @@ class S4Impl : public Layer {
   /// [D, n], then imaginary parts), undefined at the beginning.
   S4Steps steps() const;
   static StepOutput step(const S4Steps& steps, const torch::Tensor& z, const torch::Tensor& u);
+
+  /// The same with the factors of DplrStep: p = -F, q = 2G, b = B̄, c = 2C.
+  ChannelRecurrence recurrence() const override;
 
   /// By convolution: it takes no initial states and shows none.
   SystemOutput forward(const Packed& u, const States& initial = {},

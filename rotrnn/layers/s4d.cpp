@@ -94,6 +94,16 @@ ChannelSystem S4DImpl::channels() const {
   return s;
 }
 
+ChannelRecurrence S4DImpl::recurrence() const {
+  const ChannelSystem s = channels();
+  ChannelRecurrence r;
+  r.lambda = torch::complex(s.lambda_re, s.lambda_im);
+  r.c = torch::complex(s.c_re, s.c_im);
+  if (s.bidirectional()) r.c_reverse = torch::complex(s.c_reverse_re, s.c_reverse_im);
+  r.D = s.D;
+  return r;
+}
+
 std::pair<Tensor, Tensor> S4DImpl::kernels(int64_t length) const {
   const ChannelSystem s = channels();
   auto kernel = [&](const Tensor& re, const Tensor& im) {

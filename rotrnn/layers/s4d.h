@@ -3,7 +3,7 @@
 #include <torch/torch.h>
 
 #include "rotrnn/layers/channel.h"
-#include "rotrnn/layers/layer.h"
+#include "rotrnn/layers/channel_layer.h"
 #include "rotrnn/layers/s4d_options.h"
 
 namespace rotrnn {
@@ -20,12 +20,13 @@ namespace rotrnn {
 /// Parameters, with H = D, or 1 when tied: A_log_re, A_im [H, N/2], B_re, B_im [H, N/2] (buffers
 /// unless train_b), C_re, C_im [D, N/2], D [D], log_step [D], and C_reverse_re, C_reverse_im
 /// [D, N/2] when bidirectional.
-class S4DImpl : public Layer {
+class S4DImpl : public ChannelLayer {
  public:
   explicit S4DImpl(const S4DOptions& options, uint64_t seed = 0, uint64_t stream = 0);
 
   /// The map: x is divided by B̄, which goes into c = 2·C·B̄. In double, differentiable.
   ChannelSystem channels() const;
+  ChannelRecurrence recurrence() const override;
 
   /// The kernels of the same layer as a convolution, [D, L] in double; the second is undefined when
   /// unidirectional.
