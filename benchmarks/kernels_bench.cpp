@@ -137,6 +137,15 @@ void preactivate(benchmark::State& state) {
 }
 BENCHMARK(preactivate);
 
+void preactivate_exact(benchmark::State& state) {
+  std::vector<float> skip(kD, 0.0f);
+  tile_kernel(state, [&](Buffers& b) {
+    table().preactivate_exact(b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr, nullptr,
+                              b[2].data(), kLd, kRows, kD);
+  });
+}
+BENCHMARK(preactivate_exact);
+
 void gate(benchmark::State& state) {
   std::vector<float> statistics(3 * kD);
   const TileStatistics s{statistics.data(), statistics.data() + kD, statistics.data() + 2 * kD};
@@ -153,6 +162,14 @@ void gelu_pair(benchmark::State& state) {
   });
 }
 BENCHMARK(gelu_pair);
+
+void gelu_pair_exact(benchmark::State& state) {
+  tile_kernel(state, [&](Buffers& b) {
+    table().gelu_pair_exact(b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(), kLd, kRows,
+                            kD);
+  });
+}
+BENCHMARK(gelu_pair_exact);
 
 void gate_backward(benchmark::State& state) {
   tile_kernel(state, [&](Buffers& b) {

@@ -95,4 +95,21 @@ class Arena {
   std::vector<Block> blocks_;
 };
 
+/// For vectors that begin at a cache line.
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t kLine{64};
+
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+
+  T* allocate(size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), kLine)); }
+  void deallocate(T* p, size_t) { ::operator delete(p, kLine); }
+  friend bool operator==(const LineAllocator&, const LineAllocator&) { return true; }
+};
+
+using AlignedFloats = std::vector<float, LineAllocator<float>>;
+
 }  // namespace rotrnn::kernels

@@ -29,8 +29,13 @@
 /// tiles. Both are optional.
 namespace rotrnn::kernels {
 
-enum class Activation { full_glu, half_glu1, half_glu2, gelu, none };
+enum class Activation { full_glu, exact_glu, half_glu1, half_glu2, gelu, none };
 enum class Norm { none, batch, layer };
+
+/// Whether there is a value branch W1 besides the gate W2.
+constexpr bool has_value(Activation a) {
+  return a == Activation::full_glu || a == Activation::exact_glu;
+}
 
 /// What forward keeps for backward: nothing (inference), all that is dear to recompute, or only the
 /// states at tile boundaries (backward then recomputes tile by tile).
@@ -77,7 +82,7 @@ struct System {
 
 struct BlockParameters {
   System system;
-  const float *glu_w1 = nullptr, *glu_b1 = nullptr;  // full_glu only
+  const float *glu_w1 = nullptr, *glu_b1 = nullptr;  // full_glu, exact_glu only
   const float *glu_w2 = nullptr, *glu_b2 = nullptr;
   const float *norm_weight = nullptr, *norm_bias = nullptr;  // eval batch norm: a, c
 };

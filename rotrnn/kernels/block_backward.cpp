@@ -91,8 +91,9 @@ void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
 void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
   const System& system = parameters.system;
   read_out(t, z, b.y);
-  simd.preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
-                   t.rows, D);
+  const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
+  preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
+              t.rows, D);
   if (!glu()) return;
   gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
   float* q = full() ? b.gate.data : b.h.data;
@@ -114,8 +115,9 @@ void Backward::activation_backward(const Tile& t, const View& u, const View& dou
   float* skip_sum = b.sums + G;
   float* e_sum = skip_sum + D;
   std::fill_n(b.sums, G + 2 * D, 0.0f);
-  simd.gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld,
-                 t.rows, D);
+  const auto gelu_pair = exact() ? simd.gelu_pair_exact : simd.gelu_pair;
+  gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld, t.rows,
+            D);
   const float* s = full() ? gate.data + D : gate.data;
   if (glu()) {
     const View q = full() ? gate : config.activation == Activation::half_glu1 ? b.h : y;

@@ -12,6 +12,7 @@ namespace rotrnn::kernels {
 size_t glu_width(const BlockConfig& config) {
   switch (config.activation) {
     case Activation::full_glu:
+    case Activation::exact_glu:
       return 2 * config.D;
     case Activation::gelu:
     case Activation::none:

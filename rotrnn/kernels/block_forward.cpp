@@ -100,8 +100,8 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
     return;
   }
   const float* mask = glu() ? mask1(t) : mask2(t);
-  simd.preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, t.rows,
-                   D);
+  const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
+  preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, t.rows, D);
   clock.mark(Stage::activation);
   if (glu()) {
     const View g = saved.gate != nullptr ? at({saved.gate, G}, t) : b.gate;

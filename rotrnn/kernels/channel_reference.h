@@ -123,4 +123,56 @@ ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N
   return g;
 }
 
+// ---------------------------------------------------------------- trained models
+
+/// The parameters of channel_step.h, row-major [D, N]; empty: absent.
+template <class T>
+struct ChannelStepValues {
+  size_t D = 0, N = 0, degree = 1;
+  bool inside = false;
+  Values<T> lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
+  Values<T> p_re, p_im, q_re, q_im, b_re, b_im, products;
+};
+
+/// y [steps, D] of one sequence u [steps, D], a channel at a time.
+template <class T>
+Values<T> channel_steps(const ChannelStepValues<T>& v, const Values<T>& u) {
+  const size_t D = v.D, N = v.N, steps = u.size() / D;
+  Values<T> y(u.size(), T(0));
+  for (size_t d = 0; d < D; ++d) {
+    const auto at = [&](const Values<T>& re, const Values<T>& im, size_t n, T other) {
+      return re.empty() ? std::complex<T>(other) : pair_at(re, im, d * N + n);
+    };
+    // One step; the sum over all states comes before any of them goes on.
+    std::vector<std::complex<T>> x(N);
+    const auto step = [&](T w) {
+      T joined = 0;
+      for (size_t n = 0; n < N; ++n) joined += (at(v.q_re, v.q_im, n, 0) * x[n]).real();
+      for (size_t n = 0; n < N; ++n) {
+        x[n] = at(v.lambda_re, v.lambda_im, n, 0) * x[n] + at(v.p_re, v.p_im, n, 0) * joined +
+               at(v.b_re, v.b_im, n, 1) * w;
+      }
+    };
+    for (size_t t = 0; t < steps; ++t) {
+      T terms = 0;
+      for (size_t p = 2; p <= v.degree && p <= t + 1; ++p) {
+        T product = 1;
+        for (size_t j = 0; j < p; ++j) product *= u[(t - j) * D + d];
+        terms += v.products[(p - 2) * D + d] * product;
+      }
+      step(u[t * D + d] + (v.inside ? terms : T(0)));
+      if (!v.inside) y[t * D + d] += terms;
+      for (size_t n = 0; n < N; ++n) y[t * D + d] += (at(v.c_re, v.c_im, n, 0) * x[n]).real();
+    }
+    x.assign(N, {});
+    for (size_t t = steps; t-- > 0 && !v.c_reverse_re.empty();) {
+      for (size_t n = 0; n < N; ++n) {
+        y[t * D + d] += (at(v.c_reverse_re, v.c_reverse_im, n, 0) * x[n]).real();
+      }
+      step(u[t * D + d]);
+    }
+  }
+  return y;
+}
+
 }  // namespace rotrnn::kernels::reference

@@ -37,6 +37,18 @@ T gelu_slope(T x) {
          T(0.5) * x * (T(1) - t * t) * k * (T(1) + T(3) * T(0.044715) * x * x);
 }
 
+/// y·Φ(y), and its slope Φ(y) + y·Φ'(y).
+template <class T>
+T exact_gelu(T x) {
+  return T(0.5) * x * std::erfc(-x * T(0.7071067811865476));
+}
+
+template <class T>
+T exact_gelu_slope(T x) {
+  const T bell = T(0.3989422804014327) * std::exp(-x * x / T(2));
+  return T(0.5) * std::erfc(-x * T(0.7071067811865476)) + x * bell;
+}
+
 // ---------------------------------------------------------------- matrices
 
 /// C [M, N] = A [M, K]·B [K, N].
@@ -273,9 +285,11 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
   }
   const bool bare = c.activation == Activation::none;
   const bool plain = c.activation == Activation::gelu || bare;
+  const bool exact = c.activation == Activation::exact_glu;
   f.h = f.y;
   for (size_t i = 0; i < n * D; ++i) {
-    f.h[i] = (bare ? f.y[i] : gelu(f.y[i])) * mask(plain ? mask2 : mask1, i);
+    const T y = f.y[i];
+    f.h[i] = (bare ? y : exact ? exact_gelu(y) : gelu(y)) * mask(plain ? mask2 : mask1, i);
   }
   f.out = c.residual ? p.x : Values<T>(n * D, T(0));
   if (plain) {
@@ -283,13 +297,15 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
   } else {
     f.s = product(f.h, transpose(p.glu_w2, D, D), n, D, D);
     for (size_t i = 0; i < n * D; ++i) f.s[i] = sigmoid(f.s[i] + at_or(p.glu_b2, i % D, T(0)));
-    if (c.activation == Activation::full_glu) {
+    if (exact || c.activation == Activation::full_glu) {
       f.p = product(f.h, transpose(p.glu_w1, D, D), n, D, D);
       for (size_t i = 0; i < n * D; ++i) f.p[i] += at_or(p.glu_b1, i % D, T(0));
     } else {
       f.p = c.activation == Activation::half_glu1 ? f.h : f.y;
     }
-    for (size_t i = 0; i < n * D; ++i) f.out[i] += f.p[i] * f.s[i] * mask(mask2, i);
+    for (size_t i = 0; i < n * D; ++i) {
+      f.out[i] += f.p[i] * f.s[i] * (exact ? T(1) : mask(mask2, i));
+    }
   }
   if (!c.prenorm) {
     f.norm =
@@ -323,20 +339,21 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
   const Values<T>& u = c.prenorm ? f.norm.out : p.x;
   const bool bare = c.activation == Activation::none;
   const bool plain = c.activation == Activation::gelu || bare;
+  const bool exact = c.activation == Activation::exact_glu;
   Values<T> dh(n * D, T(0)), dy(n * D, T(0));
   if (plain) {
     dh = dout;
   } else {
     Values<T> dp(n * D), ds(n * D);
     for (size_t i = 0; i < n * D; ++i) {
-      const T o = dout[i] * mask(mask2, i);
+      const T o = dout[i] * (exact ? T(1) : mask(mask2, i));
       dp[i] = o * f.s[i];
       ds[i] = o * f.p[i] * f.s[i] * (T(1) - f.s[i]);
       if (!g.glu_b2.empty()) g.glu_b2[i % D] += ds[i];
     }
     g.glu_w2 = product(transpose(ds, n, D), f.h, D, n, D);
     dh = product(ds, p.glu_w2, n, D, D);
-    if (c.activation == Activation::full_glu) {
+    if (exact || c.activation == Activation::full_glu) {
       g.glu_w1 = product(transpose(dp, n, D), f.h, D, n, D);
       const auto more = product(dp, p.glu_w1, n, D, D);
       for (size_t i = 0; i < n * D; ++i) {
@@ -350,7 +367,8 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
   }
   Values<T> du(n * D, T(0));
   for (size_t i = 0; i < n * D; ++i) {
-    dy[i] += dh[i] * mask(plain ? mask2 : mask1, i) * (bare ? T(1) : gelu_slope(f.y[i]));
+    const T slope = bare ? T(1) : exact ? exact_gelu_slope(f.y[i]) : gelu_slope(f.y[i]);
+    dy[i] += dh[i] * mask(plain ? mask2 : mask1, i) * slope;
     if (!g.D.empty()) g.D[i % D] += dy[i] * u[i];
     if (!g.e.empty()) g.e[i % D] += dy[i];
     du[i] = dy[i] * at_or(p.D, i % D, T(0));

@@ -54,6 +54,11 @@ struct ChannelTile {
   const float *lambda, *c;
 };
 
+/// What joins the states of a channel, and how its input enters them: planes as in ChannelTile.
+struct ChannelRank {
+  const float *p, *q, *b;
+};
+
 /// Frequencies of a tile of S4's kernel: with two columns of sums for each of a few products and
 /// their gradients, it stays in L2, and mostly in L1.
 inline constexpr size_t kDplrTile = 256;
@@ -91,7 +96,10 @@ struct Table {
   // Channels. channel_scan: x ← λx + u, y += Σ Re(c·x); state is x. channel_adjoint:
   //   p ← conj(λ)p + h, h ← conj(λ)h + dy;   du += Σ Re(conj(c)·h);   sums += (u·h, u·p)
   // with state [N, 4, kChannels] (h, then p) and sums laid out like it.
+  // channel_rank_scan: s = Σ Re(q·x), x ← λx + p·s + b·u, y += Σ Re(c·x); state is x.
   void (*channel_scan)(const ChannelTile& tile, float* y, float* state);
+  void (*channel_rank_scan)(const ChannelTile& tile, const ChannelRank& rank, float* y,
+                            float* state);
   void (*channel_adjoint)(const ChannelTile& tile, const float* dy, float* du, float* state,
                           double* sums);
 
@@ -110,10 +118,11 @@ struct Table {
   void (*column_sum)(const float* x, size_t ldx, size_t rows, size_t n, double* sum);
   void (*column_statistics)(const float* x, size_t ldx, size_t rows, size_t n, TileStatistics s);
 
-  // The branch after the system; formulas in activations.h.
-  void (*preactivate)(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
-                      const float* e, const float* mask, float* h, size_t ldh, size_t rows,
-                      size_t n);
+  // The branch after the system; formulas in activations.h. Twice where GELU has two forms.
+  using Preactivate = void (*)(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
+                               const float* e, const float* mask, float* h, size_t ldh, size_t rows,
+                               size_t n);
+  Preactivate preactivate, preactivate_exact;
   void (*gate)(float* q, size_t ldq, const float* q_bias, float* s, size_t lds, const float* s_bias,
                const float* mask, const float* x, size_t ldx, float* out, size_t ldo, size_t rows,
                size_t n, const TileStatistics* statistics);
@@ -125,8 +134,9 @@ struct Table {
   void (*project_backward)(const float* dout, size_t ldo, const float* mask, const float* u,
                            size_t ldu, float* dy, size_t lddy, float* skip_sum, float* e_sum,
                            size_t rows, size_t n);
-  void (*gelu_pair)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
-                    size_t ldd, size_t rows, size_t n);
+  using GeluPair = void (*)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh,
+                            float* d, size_t ldd, size_t rows, size_t n);
+  GeluPair gelu_pair, gelu_pair_exact;
   void (*gate_backward)(const float* dout, size_t ldo, const float* mask, const float* q,
                         size_t ldq, const float* s, size_t lds, float* dq, size_t lddq, float* ds,
                         size_t ldds, float* dq_sum, float* ds_sum, size_t rows, size_t n);
@@ -153,8 +163,10 @@ struct Table {
 
   // Vectors.
   void (*axpy)(float* y, const float* x, float scale, size_t n);
-  void (*gelu)(const float* x, float* y, size_t n);
-  void (*gelu_backward)(const float* x, const float* dy, float* dx, size_t n);
+  using Gelu = void (*)(const float* x, float* y, size_t n);
+  using GeluBackward = void (*)(const float* x, const float* dy, float* dx, size_t n);
+  Gelu gelu, gelu_exact;
+  GeluBackward gelu_backward, gelu_exact_backward;
   void (*adamw)(float* w, const float* g, float* m, float* v, size_t n, float decay, float beta1,
                 float beta2, float step, float root_scale, float eps);
 };

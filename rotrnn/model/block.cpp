@@ -69,7 +69,7 @@ FusedBlock BlockImpl::fused(const System& system, const Layout& layout, const Pa
   }
   const auto options = torch::TensorOptions(torch::kFloat32);
   if (gate) block.mask1 = mask(layout, pass, 0, options);
-  block.mask2 = mask(layout, pass, 1, options);
+  if (options_.activation != Activation::exact_glu) block.mask2 = mask(layout, pass, 1, options);
   block.initial = initial;
   return block;
 }

@@ -38,7 +38,7 @@ class BlockImpl : public torch::nn::Module {
 
   std::shared_ptr<Layer> layer;
   Norm norm = nullptr;
-  torch::nn::Linear value = nullptr, gate = nullptr;  // W1 (full_glu only) and W2
+  torch::nn::Linear value = nullptr, gate = nullptr;  // W1 (full_glu, exact_glu) and W2
 
  private:
   torch::Tensor activate(const torch::Tensor& x, const Layout& layout, const Pass& pass);

@@ -85,6 +85,8 @@ kernels::Activation to_kernels(Activation a) {
   switch (a) {
     case Activation::full_glu:
       return kernels::Activation::full_glu;
+    case Activation::exact_glu:
+      return kernels::Activation::exact_glu;
     case Activation::half_glu2:
       return kernels::Activation::half_glu2;
     case Activation::gelu:

@@ -15,7 +15,7 @@ namespace rotrnn {
 struct FusedBlock {
   System system;
   torch::Tensor norm_weight, norm_bias;    // evaluating a batch norm: its affine
-  torch::Tensor value_weight, value_bias;  // full_glu only
+  torch::Tensor value_weight, value_bias;  // full_glu, exact_glu only
   torch::Tensor gate_weight, gate_bias;
   torch::Tensor mask1, mask2;  // dropout, [sequences, D]
   States initial;

@@ -165,8 +165,8 @@ bool SequenceModelImpl::uses_kernels() const {
 }
 
 bool SequenceModelImpl::uses_fused() const {
-  // Channel systems and the exact GELU run block by block.
-  return uses_kernels() && options_.activation != Activation::exact_glu &&
+  // Channel systems run block by block.
+  return uses_kernels() &&
          dynamic_cast<const DiagonalLayer*>(blocks.front()->layer.get()) != nullptr;
 }
 

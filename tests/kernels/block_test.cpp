@@ -75,7 +75,7 @@ Problem make_problem(const Options& o) {
     v.glu_w2 = normal(o.D * o.D, ++seed, wide);
     v.glu_b2 = normal(o.D, ++seed);
   }
-  if (o.activation == Activation::full_glu) {
+  if (o.activation == Activation::full_glu || o.activation == Activation::exact_glu) {
     v.glu_w1 = normal(o.D * o.D, ++seed, wide);
     v.glu_b1 = normal(o.D, ++seed);
   }
@@ -245,7 +245,7 @@ std::vector<Options> variety() {
     all.push_back(o);
   };
   const Activation activations[] = {Activation::half_glu1, Activation::half_glu2,
-                                    Activation::full_glu, Activation::gelu};
+                                    Activation::full_glu, Activation::exact_glu, Activation::gelu};
   for (bool bidirectional : {false, true}) {
     for (Norm norm : {Norm::batch, Norm::layer, Norm::none}) {
       for (bool prenorm : {true, false}) {

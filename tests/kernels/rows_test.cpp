@@ -79,6 +79,15 @@ TEST(Activations, GeluOverTheWholeRange) {
       if (std::abs(x[i]) > 1e3f) continue;  // the cubic overflows in float, not in the product
       EXPECT_NEAR(slope[i], reference::gelu_slope(static_cast<double>(x[i])), 2e-6) << x[i];
     }
+    // The exact form, whose negative tail keeps its digits: the exponent's rounding is y²/2·2^-24.
+    gelu_forward(x.data(), y.data(), x.size(), true);
+    gelu_backward(x.data(), one.data(), slope.data(), x.size(), true);
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double exact = reference::exact_gelu(static_cast<double>(x[i]));
+      const double square = static_cast<double>(x[i]) * x[i];
+      EXPECT_NEAR(y[i], exact, 4e-7 * std::abs(exact) * (1 + square / 4) + 1e-36) << x[i];
+      EXPECT_NEAR(slope[i], reference::exact_gelu_slope(static_cast<double>(x[i])), 1e-6) << x[i];
+    }
   });
 }
 

@@ -43,8 +43,8 @@ ModelOptions base() {
 
 std::vector<Case> cases() {
   std::vector<Case> out;
-  for (const auto activation :
-       {Activation::half_glu1, Activation::full_glu, Activation::half_glu2, Activation::gelu}) {
+  for (const auto activation : {Activation::half_glu1, Activation::full_glu, Activation::half_glu2,
+                                Activation::gelu, Activation::exact_glu}) {
     for (const auto norm : {NormKind::batch, NormKind::layer}) {
       for (const bool prenorm : {true, false}) {
         for (const bool bidirectional : {true, false}) {
@@ -69,6 +69,10 @@ std::vector<Case> cases() {
     out.push_back(c);
   };
   add("dropout", [](Case& c) { c.model.dropout = 0.3; });
+  add("dropout_exact", [](Case& c) {
+    c.model.dropout = 0.3;
+    c.model.activation = Activation::exact_glu;
+  });
   add("dropout_gelu", [](Case& c) {
     c.model.dropout = 0.3;
     c.model.activation = Activation::gelu;

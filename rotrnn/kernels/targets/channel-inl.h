@@ -87,6 +87,88 @@ inline void channel_scan(const ChannelTile& tile, float* y, float* state) {
   });
 }
 
+/// Re Σ_n q_n·x_n of a vector of channels. Four chains: a load of each port a cycle is the bound.
+HWY_INLINE hn::Vec<Full> rank_sum(size_t N, size_t column, const float* q, const float* state) {
+  const Full d;
+  auto plus = hn::Zero(d), minus = hn::Zero(d), more_plus = hn::Zero(d), more_minus = hn::Zero(d);
+  const size_t end = N * 2 * kChannels;
+  size_t r = column;
+  for (; r + 2 * kChannels < end; r += 4 * kChannels) {
+    const size_t i = r + kChannels, s = i + kChannels, j = s + kChannels;
+    plus = hn::MulAdd(hn::Load(d, q + r), hn::Load(d, state + r), plus);
+    minus = hn::MulAdd(hn::Load(d, q + i), hn::Load(d, state + i), minus);
+    more_plus = hn::MulAdd(hn::Load(d, q + s), hn::Load(d, state + s), more_plus);
+    more_minus = hn::MulAdd(hn::Load(d, q + j), hn::Load(d, state + j), more_minus);
+  }
+  if (r < end) {
+    const size_t i = r + kChannels;
+    plus = hn::MulAdd(hn::Load(d, q + r), hn::Load(d, state + r), plus);
+    minus = hn::MulAdd(hn::Load(d, q + i), hn::Load(d, state + i), minus);
+  }
+  return hn::Sub(hn::Add(plus, more_plus), hn::Add(minus, more_minus));
+}
+
+/// A row of a vector of channels; returns y's part. `joined` goes in as the sum of the states
+/// before and, if kNext, out as that of the states after: one walk over them for both.
+template <bool kLag, bool kNext>
+HWY_INLINE hn::Vec<Full> rank_row(const ChannelTile& tile, const ChannelRank& rank, size_t column,
+                                  hn::Vec<Full> u, hn::Vec<Full>& joined, float* state) {
+  using V = hn::Vec<Full>;
+  const Full d;
+  const V s = joined;
+  V plus = hn::Zero(d), minus = hn::Zero(d), next_plus = hn::Zero(d), next_minus = hn::Zero(d);
+  for (size_t n = 0; n < tile.N; ++n) {
+    const size_t r = n * 2 * kChannels + column, i = r + kChannels;
+    const V was_re = hn::Load(d, state + r), was_im = hn::Load(d, state + i);
+    const V lr = hn::Load(d, tile.lambda + r), li = hn::Load(d, tile.lambda + i);
+    V re = hn::MulAdd(hn::Load(d, rank.p + r), s, hn::Mul(hn::Load(d, rank.b + r), u));
+    V im = hn::MulAdd(hn::Load(d, rank.p + i), s, hn::Mul(hn::Load(d, rank.b + i), u));
+    re = hn::MulAdd(lr, was_re, hn::NegMulAdd(li, was_im, re));
+    im = hn::MulAdd(lr, was_im, hn::MulAdd(li, was_re, im));
+    hn::Store(re, d, state + r);
+    hn::Store(im, d, state + i);
+    plus = hn::MulAdd(hn::Load(d, tile.c + r), kLag ? was_re : re, plus);
+    minus = hn::MulAdd(hn::Load(d, tile.c + i), kLag ? was_im : im, minus);
+    if constexpr (kNext) {
+      next_plus = hn::MulAdd(hn::Load(d, rank.q + r), re, next_plus);
+      next_minus = hn::MulAdd(hn::Load(d, rank.q + i), im, next_minus);
+    }
+  }
+  joined = hn::Sub(next_plus, next_minus);
+  return hn::Sub(plus, minus);
+}
+
+/// Every row needs all states of the row before, so they cannot stay in registers: they and their
+/// parameters (24 KB for 32 states) are in L1.
+template <bool kLag>
+HWY_INLINE void rank_scan(const ChannelTile& tile, const ChannelRank& rank, float* y,
+                          float* state) {
+  const Full d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t column = 0; column < tile.width; column += lanes) {
+    const float* u = tile.u + first_row(tile) + column;
+    float* out = y + first_row(tile) + column;
+    const ptrdiff_t step = row_step(tile);
+    auto joined = rank_sum(tile.N, column, rank.q, state);
+    for (size_t t = 0; t < tile.rows; ++t, u += step, out += step) {
+      const auto here = hn::Load(d, u);
+      const auto read = t + 1 < tile.rows
+                            ? rank_row<kLag, true>(tile, rank, column, here, joined, state)
+                            : rank_row<kLag, false>(tile, rank, column, here, joined, state);
+      hn::Store(hn::Add(hn::Load(d, out), read), d, out);
+    }
+  }
+}
+
+inline void channel_rank_scan(const ChannelTile& tile, const ChannelRank& rank, float* y,
+                              float* state) {
+  if (tile.lag) {
+    rank_scan<true>(tile, rank, y, state);
+  } else {
+    rank_scan<false>(tile, rank, y, state);
+  }
+}
+
 template <bool kLag, size_t K>
 HWY_INLINE void adjoint_channels(const ChannelTile& tile, size_t n, size_t column, const float* dy,
                                  float* du, float* state, double* sums) {

@@ -33,17 +33,18 @@ inline void axpy(float* y, const float* x, float scale, size_t n) {
   });
 }
 
-inline void gelu(const float* x, float* y, size_t n) {
+template <bool kExact>
+void gelu(const float* x, float* y, size_t n) {
   for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-    const auto v = hn::LoadU(tag, x + i);
-    hn::StoreU(hn::Mul(v, gelu_sigmoid(tag, v)), tag, y + i);
+    hn::StoreU(gelu_value<kExact>(tag, hn::LoadU(tag, x + i)), tag, y + i);
   });
 }
 
-inline void gelu_backward(const float* x, const float* dy, float* dx, size_t n) {
+template <bool kExact>
+void gelu_backward(const float* x, const float* dy, float* dx, size_t n) {
   for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-    const auto v = hn::LoadU(tag, x + i);
-    const auto slope = gelu_slope(tag, v, gelu_sigmoid(tag, v));
+    auto value = hn::Zero(tag), slope = value;
+    gelu_both<kExact>(tag, hn::LoadU(tag, x + i), value, slope);
     hn::StoreU(hn::Mul(slope, hn::LoadU(tag, dy + i)), tag, dx + i);
   });
 }
