@@ -32,6 +32,8 @@ class S4DImpl : public ChannelLayer {
   /// unidirectional.
   std::pair<torch::Tensor, torch::Tensor> kernels(int64_t length) const;
 
+  bool fusible() const override { return true; }
+  FusedChannels fused_channels(const Layout& layout, double* seconds = nullptr) const override;
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;
   ParameterGroup group(const std::string& parameter) const override;
