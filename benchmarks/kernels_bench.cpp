@@ -2,13 +2,16 @@
 // FLOP.
 #include <benchmark/benchmark.h>
 
+#include <cmath>
 #include <vector>
 
 #include "rotrnn/kernels/adamw.h"
 #include "rotrnn/kernels/block.h"
 #include "rotrnn/kernels/channel.h"
+#include "rotrnn/kernels/convolve.h"
 #include "rotrnn/kernels/embedding.h"
 #include "rotrnn/kernels/expm.h"
+#include "rotrnn/kernels/fft.h"
 #include "rotrnn/kernels/pooling.h"
 #include "rotrnn/kernels/rotrnn_map.h"
 #include "rotrnn/kernels/simd.h"
@@ -326,6 +329,44 @@ void channel_sizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK_CAPTURE(channel, forward, false)->Apply(channel_sizes);
 BENCHMARK_CAPTURE(channel, backward, true)->Apply(channel_sizes);
+
+/// Convolutions of a batch: D, length, sequences, threads. Counted are 5n·log2 n flop an FFT of n
+/// points: 2 of them a pair of sequences and 1 for the kernels forward; 3, and 2, backward.
+void convolution(benchmark::State& state, bool backward) {
+  const auto D = static_cast<size_t>(state.range(0)), length = static_cast<size_t>(state.range(1));
+  const auto count = static_cast<size_t>(state.range(2));
+  const int threads = static_cast<int>(state.range(3));
+  std::vector<int64_t> offsets;
+  for (size_t i = 0; i <= count; ++i) offsets.push_back(static_cast<int64_t>(i * length));
+  const Sequences sequences{offsets.data(), count};
+  const size_t n = sequences.tokens();
+  const auto u = values(n * D), K = values(length * D);
+  std::vector<float> y(n * D), dK(length * D);
+  Arena scratch;
+  for (auto _ : state) {
+    if (backward) {
+      convolve_backward(threads, sequences, {D, length, K.data(), nullptr}, u.data(), u.data(),
+                        {y.data(), false, dK.data(), nullptr}, scratch);
+    } else {
+      convolve_forward(threads, sequences, {D, length, K.data(), nullptr}, u.data(), y.data(),
+                       false, scratch);
+    }
+  }
+  const auto points = static_cast<double>(fft_size(2 * length - 1));
+  const double pairs = static_cast<double>((count + 1) / 2);
+  const double transforms = backward ? 3 * pairs + 2 : 2 * pairs + 1;
+  state.SetItemsProcessed(static_cast<int64_t>(static_cast<size_t>(state.iterations()) * n));
+  count_flop(state, transforms * 5 * points * std::log2(points) * static_cast<double>(D));
+}
+
+void convolution_sizes(benchmark::internal::Benchmark* b) {
+  for (int64_t threads : {1, 2}) {
+    b->Args({256, 2048, 8, threads})->Args({64, 784, 50, threads})->Args({128, 16000, 2, threads});
+  }
+  b->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(convolution, forward, false)->Apply(convolution_sizes);
+BENCHMARK_CAPTURE(convolution, backward, true)->Apply(convolution_sizes);
 
 }  // namespace
 }  // namespace rotrnn::kernels

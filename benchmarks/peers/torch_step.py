@@ -86,12 +86,12 @@ class RotRNN(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, state, heads, dropout, form):
+    def __init__(self, a, layer):
         super().__init__()
-        self.norm = nn.BatchNorm1d(width)
-        self.layer = RotRNN(width, state, heads, form)
-        self.gate = nn.Linear(width, width)
-        self.dropout = dropout
+        self.norm = nn.BatchNorm1d(a.width)
+        self.layer = layer
+        self.gate = nn.Linear(a.width, a.width)
+        self.dropout = a.dropout
 
     def drop(self, x):
         if self.dropout == 0:
@@ -105,11 +105,10 @@ class Block(nn.Module):
 
 
 class Network(nn.Module):
-    def __init__(self, a):
+    def __init__(self, a, make_block):
         super().__init__()
         self.encoder = nn.Embedding(a.inputs, a.width) if a.tokens else nn.Linear(a.inputs, a.width)
-        self.blocks = nn.Sequential(
-            *[Block(a.width, a.state, a.heads, a.dropout, a.form) for _ in range(a.depth)])
+        self.blocks = nn.Sequential(*[make_block() for _ in range(a.depth)])
         self.head = nn.Linear(a.width, a.classes)
 
     def forward(self, x):
@@ -126,18 +125,22 @@ def blas_in_use():
     return "unknown BLAS"
 
 
-def main():
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    p.add_argument("--form", choices=SCANS, default="chunked")
+def parser(description):
+    """What every peer is asked for."""
+    p = argparse.ArgumentParser(description=description, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--tokens", action="store_true", help="inputs are token numbers")
     for name, default in dict(inputs=18, classes=10, width=128, state=256, heads=32, depth=6, batch=8,
                               length=2048, repeats=5, threads=2).items():
         p.add_argument("--" + name, type=int, default=default)
     p.add_argument("--dropout", type=float, default=0.0)
-    a = p.parse_args()
+    return p
+
+
+def time_steps(a, make_block):
+    """Times training steps on noise."""
     torch.manual_seed(0)
     torch.set_num_threads(a.threads)
-    model = Network(a)
+    model = Network(a, make_block)
     optimiser = torch.optim.AdamW(model.parameters(), 1e-6)
     shape = (a.batch, a.length)
     x = torch.randint(a.inputs, shape) if a.tokens else torch.randn(*shape, a.inputs)
@@ -151,11 +154,18 @@ def main():
         optimiser.step()
         seconds.append(time.perf_counter() - begin)
     median = statistics.median(seconds[1:])
-    rate = a.batch * a.length / median
-    flop = 3 * a.depth * (4 * a.width * a.state + 2 * a.width**2)
     memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    print(json.dumps(dict(form=a.form, seconds_per_step=median, tokens_per_second=rate,
-                          useful_gflops=rate * flop / 1e9, peak_memory_mb=memory, blas=blas_in_use())))
+    return dict(seconds_per_step=median, tokens_per_second=a.batch * a.length / median,
+                peak_memory_mb=memory, blas=blas_in_use())
+
+
+def main():
+    p = parser(__doc__)
+    p.add_argument("--form", choices=SCANS, default="chunked")
+    a = p.parse_args()
+    flop = 3 * a.depth * (4 * a.width * a.state + 2 * a.width**2)
+    result = time_steps(a, lambda: Block(a, RotRNN(a.width, a.state, a.heads, a.form)))
+    print(json.dumps(dict(form=a.form, useful_gflops=result["tokens_per_second"] * flop / 1e9, **result)))
 
 
 if __name__ == "__main__":

@@ -17,8 +17,9 @@
 ///   o = activation(y)                              formulas in activations.h
 ///   out = x + o                                    postnorm: out = norm(x + o) and u = x
 ///
-/// With Norm::none, Activation::none and no residual this is the bare layer: out = y.
-/// Each sequence is walked in tiles of rows that stay in L2, through all of these at once.
+/// With Norm::none, Activation::none and no residual this is the bare layer: out = y. A layer of
+/// another kind takes the place of z, W and V as a Mixer, between two walks over the tiles. Each
+/// sequence is walked in tiles of rows that stay in L2, through all of these at once.
 ///
 /// A training step:
 ///   saved.reset(); for each block: BlockSaved s = block_save(config, sequences, saved);
@@ -51,8 +52,17 @@ struct StageTimes {
   double backward[static_cast<size_t>(Stage::count)] = {};
 };
 
+/// A layer on whole batches: y from u, and the gradient of u (and of what
+/// belongs to the layer) from u and that of y; all [n, D], none of them the
+/// same memory. y is without D⊙u + e.
+struct Mixer {
+  std::function<void(const float* u, float* y)> forward;
+  std::function<void(const float* u, const float* dy, float* du)> backward;
+};
+
 struct BlockConfig {
   size_t D = 0, S = 0;
+  const Mixer* mixer = nullptr;  // in place of z, W and V: S is 0
   Activation activation = Activation::half_glu1;
   Norm norm = Norm::batch;
   bool prenorm = true;

@@ -30,7 +30,11 @@ Backward::Backward(const BlockConfig& config, const Sequences& sequences,
     s.kappa = zeros(S2);
   }
   carries_.resize(static_cast<size_t>(threads) * S2);
-  if (two_pass()) {
+  if (mixed()) {
+    du_ = scratch.take<float>(n * D);
+    if (normed_branch()) u_ = scratch.take<float>(n * D);
+    if (saved.y == nullptr && !bare()) y_ = scratch.take<float>(n * D);
+  } else if (two_pass()) {
     for (size_t d = 0; d < directions(); ++d) {
       dz_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
     }
@@ -90,7 +94,12 @@ void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
 
 void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
   const System& system = parameters.system;
-  read_out(t, z, b.y);
+  if (mixed()) {
+    for (size_t r = 0; r < t.rows; ++r)
+      std::copy_n(y_ + (t.begin + r) * D, D, b.y.data + r * b.y.ld);
+  } else {
+    read_out(t, z, b.y);
+  }
   const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
   preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
               t.rows, D);
@@ -161,7 +170,7 @@ void Backward::branch_backward(const Tile& t, const View& u, const View& dout, c
     clock = StageClock(clock_times(b));
   }
   clock.mark(Stage::activation);
-  for (size_t d = 0; d < directions(); ++d) {
+  for (size_t d = 0; d < directions() && !mixed(); ++d) {
     gemm.outer(sums.V[d], S2, b.dy.data, b.dy.ld, z[d].data, z[d].ld, D, t.rows, S2,
                sums.wrote_output);
   }
@@ -228,6 +237,13 @@ void Backward::input_backward(const Tile& t, const View& u, const View& g, const
   const View du = b.h;
   gemm.multiply(du.data, du.ld, g.data, g.ld, packed_back.W, t.rows, S2, D, false);
   clock.mark(Stage::w);
+  norm_backward(t, du, dout, dy, b, sums);
+}
+
+/// From the gradient of u but for D⊙u to that of x.
+void Backward::norm_backward(const Tile& t, const View& du, const View& dout, const View& dy,
+                             ThreadBuffers& b, UnitSums& sums) {
+  StageClock clock(clock_times(b));
   const float* x = x_tile(t).data;
   float* dx = gradients_.x + t.begin * D;
   const View past = config.residual ? dout : View{nullptr, 0};  // what goes round the branch
@@ -372,12 +388,58 @@ void Backward::input_pass() {
   });
 }
 
+/// Another layer in place of the system: to dy (kept in dx), through it, and to
+/// x.
+void Backward::mixer_pass() {
+  const float* u = whole_input(u_);
+  if (y_ != nullptr) {
+    const WallClock clock(times, threads);
+    config.mixer->forward(u, y_);
+  }
+  float* dy = gradients_.x;
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
+        StageClock clock(clock_times(b));
+        const View dout = output_gradient(t, b, &sums);
+        clock.mark(Stage::norm);
+        branch_backward(t, at({const_cast<float*>(u), D}, t), dout, nullptr, b, sums);
+        for (size_t r = 0; r < t.rows; ++r) {
+          std::copy_n(b.dy.data + r * b.dy.ld, D, dy + (t.begin + r) * D);
+        }
+      });
+    }
+  });
+  {
+    const WallClock clock(times, threads);
+    config.mixer->backward(u, dy, du_);
+  }
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
+        StageClock clock(clock_times(b));
+        const View dout = output_gradient(t, b, nullptr);
+        clock.mark(Stage::norm);
+        for (size_t r = 0; r < t.rows; ++r) {
+          std::copy_n(dy + (t.begin + r) * D, D, b.dy.data + r * b.dy.ld);
+        }
+        norm_backward(t, at({du_, D}, t), dout, b.dy, b, sums);
+        sums.wrote_input = true;
+      });
+    }
+  });
+}
+
 void Backward::run() {
   const bool post_batch = !config.prenorm && batch_norm();
   if (gradients_.pending != nullptr) std::fill_n(gradients_.pending, 2 * D, 0.0f);
   if (post_batch) postnorm_sums();
   if (post_batch && trains_norm()) finish_norm();
-  if (two_pass()) {
+  if (mixed()) {
+    mixer_pass();
+  } else if (two_pass()) {
     output_pass();
     input_pass();
   } else {

@@ -41,11 +41,14 @@ class Backward : public BlockCall {
   void begin_carry(const Tile& t, Direction direction, float* carry) const;
   void input_backward(const Tile& t, const View& u, const View& g, const View& dout, const View& dy,
                       ThreadBuffers& b, UnitSums& sums);
+  void norm_backward(const Tile& t, const View& du, const View& dout, const View& dy,
+                     ThreadBuffers& b, UnitSums& sums);
 
   bool dy_is_dout() const { return bare() && input.mask2 == nullptr; }
   void whole_sequences();
   void output_pass();
   void input_pass();
+  void mixer_pass();
   void local_adjoints(const Segment& segment);
 
   void empty_sequences();
@@ -61,9 +64,10 @@ class Backward : public BlockCall {
   const OutputGradient& gradient_;
   BlockGradients gradients_;
   std::vector<UnitSums> sums_;
-  std::vector<float> carries_;   // [threads, 2S]
-  View dz_[2] = {};              // [n], two passes only
-  std::vector<float> local_[2];  // as in forward, for the adjoints
+  float *u_ = nullptr, *y_ = nullptr, *du_ = nullptr;  // [n, D], of a mixer
+  std::vector<float> carries_;                         // [threads, 2S]
+  View dz_[2] = {};                                    // [n], two passes only
+  std::vector<float> local_[2];                        // as in forward, for the adjoints
   std::vector<float> carry_[2];
   std::vector<float> post_q_, post_s_;  // postnorm: gradient = a⊙dout + q⊙raw + s
 };

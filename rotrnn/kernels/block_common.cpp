@@ -46,7 +46,8 @@ BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Are
   if (config.keep == Keep::nothing) return s;
   if (!config.prenorm && config.norm != Norm::none) s.raw = arena.take<float>(n * D);
   if (config.keep == Keep::all) {
-    for (size_t d = 0; d < directions; ++d) s.z[d] = arena.take<float>(n * s.stride);
+    const size_t kept = config.mixer != nullptr ? 0 : directions;
+    for (size_t d = 0; d < kept; ++d) s.z[d] = arena.take<float>(n * s.stride);
     if (config.activation != Activation::none) s.y = arena.take<float>(n * D);
     s.gate = arena.take<float>(n * glu_width(config));
   } else {
@@ -98,9 +99,9 @@ float* BlockCall::pack(const float* b, size_t K, size_t N, bool transposed) {
 PackedWeights BlockCall::pack_weights(bool backward) {
   const System& s = parameters.system;
   PackedWeights packed;
-  packed.W = pack(s.W, backward ? S2 : D, backward ? D : S2, !backward);
   const float* V[2] = {s.V, s.V_reverse};
-  for (size_t d = 0; d < directions(); ++d) {
+  if (!mixed()) packed.W = pack(s.W, backward ? S2 : D, backward ? D : S2, !backward);
+  for (size_t d = 0; d < directions() && !mixed(); ++d) {
     packed.V[d] = pack(V[d], backward ? D : S2, backward ? S2 : D, !backward);
   }
   if (!glu()) return packed;
@@ -153,16 +154,30 @@ void run_units(BlockCall& call, const std::function<void(size_t, ThreadBuffers&)
   }
 }
 
-View BlockCall::branch_input(const Tile& t, ThreadBuffers& b) const {
-  const View x = x_tile(t);
-  if (!normed_branch()) return x;
+void BlockCall::normalise(size_t begin, size_t rows, const View& u) const {
+  const float* x = input.x + begin * D;
   if (batch_norm()) {
-    simd.affine(x.data, x.ld, saved.norm_a, saved.norm_c, b.u.data, b.u.ld, t.rows, D);
+    simd.affine(x, D, saved.norm_a, saved.norm_c, u.data, u.ld, rows, D);
   } else {
-    simd.layer_norm(x.data, x.ld, saved.norm_a, saved.norm_c, config.eps, b.u.data, b.u.ld, t.rows,
-                    D);
+    simd.layer_norm(x, D, saved.norm_a, saved.norm_c, config.eps, u.data, u.ld, rows, D);
   }
+}
+
+View BlockCall::branch_input(const Tile& t, ThreadBuffers& b) const {
+  if (!normed_branch()) return x_tile(t);
+  normalise(t.begin, t.rows, b.u);
   return b.u;
+}
+
+const float* BlockCall::whole_input(float* to) {
+  if (!normed_branch()) return input.x;
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    StageClock clock(times == nullptr ? nullptr : b.times);
+    for (const Segment& s : plan.units[unit])
+      normalise(s.begin, s.end - s.begin, {to + s.begin * D, D});
+    clock.mark(Stage::norm);
+  });
+  return to;
 }
 
 void BlockCall::drive(const Tile& t, const View& u, const View& v) const {

@@ -35,6 +35,26 @@ class StageClock {
   std::chrono::steady_clock::time_point last_;
 };
 
+/// Charges the life of this to the scan, for all threads: what a mixer takes.
+class WallClock {
+ public:
+  WallClock(double* times, int threads) : times_(times), threads_(threads), clock_(&seconds_[0]) {}
+  WallClock(const WallClock&) = delete;
+  WallClock& operator=(const WallClock&) = delete;
+  ~WallClock() {
+    if (times_ == nullptr) return;
+    clock_.mark(Stage::scan);
+    const auto scan = static_cast<size_t>(Stage::scan);
+    times_[scan] += threads_ * seconds_[scan];
+  }
+
+ private:
+  double* times_;
+  int threads_;
+  double seconds_[static_cast<size_t>(Stage::count)] = {};
+  StageClock clock_;
+};
+
 /// Tile buffers of one thread. Views have padded strides: weight gradients read them by columns.
 struct ThreadBuffers {
   View u, h, y, d, dy, dout, gate, dgate, z[2], dz;
@@ -64,6 +84,7 @@ class BlockCall {
   bool batch_norm() const { return config.norm == Norm::batch; }
   /// Batch norm over this batch: what needs sums over all tokens.
   bool trains_norm() const { return batch_norm() && config.batch_statistics; }
+  bool mixed() const { return config.mixer != nullptr; }
   /// Two passes over each segment: both directions, or carries between segments.
   bool two_pass() const { return config.bidirectional || plan.chunked; }
 
@@ -80,6 +101,8 @@ class BlockCall {
 
   /// u of a tile: x normalised into the buffer, or x itself.
   View branch_input(const Tile& t, ThreadBuffers& b) const;
+  /// u of all tokens, where a mixer takes it: x, or written to `to` [n, D].
+  const float* whole_input(float* to);
   /// v = W u + b.
   void drive(const Tile& t, const View& u, const View& v) const;
   /// Rows and λ of a tile in the order of a direction.
@@ -138,6 +161,8 @@ class BlockCall {
   static const float* row_or_null(const float* p, size_t row, size_t width) {
     return p == nullptr ? nullptr : p + row * width;
   }
+  /// Rows of x through the norm before the branch.
+  void normalise(size_t begin, size_t rows, const View& u) const;
   float* pack(const float* b, size_t K, size_t N, bool transposed);
   PackedWeights pack_weights(bool backward);
   void take_buffers(bool backward);

@@ -10,7 +10,10 @@ class Forward : public BlockCall {
   Forward(const BlockConfig& config, const Sequences& sequences, const BlockParameters& parameters,
           const BlockInput& input, const BlockOutput& output, BlockSaved& saved, Arena& scratch)
       : BlockCall(config, sequences, parameters, input, saved, scratch, false), output_(output) {
-    if (!two_pass() || saved.z[0] != nullptr) {
+    if (mixed()) {
+      y_ = saved.y != nullptr ? saved.y : scratch.take<float>(n * D);
+      if (normed_branch()) u_ = scratch.take<float>(n * D);
+    } else if (!two_pass() || saved.z[0] != nullptr) {
       for (size_t d = 0; d < directions(); ++d) z_[d] = {saved.z[d], saved.stride};
     } else {
       for (size_t d = 0; d < directions(); ++d) {
@@ -27,6 +30,7 @@ class Forward : public BlockCall {
   void whole_sequences();
   void drive_pass();
   void output_pass();
+  void mixer_pass();
   void postnorm_pass();
   void empty_sequences();
   void scan_tile(const Tile& t, const View& z, Direction direction, float* state);
@@ -42,10 +46,11 @@ class Forward : public BlockCall {
   }
 
   const BlockOutput& output_;
-  View z_[2] = {};               // all tokens, where they are kept or two passes need them
-  std::vector<float> state_;     // [threads, 2S]
-  std::vector<float> local_[2];  // [segments, 2S]: ends of segments begun at zero
-  std::vector<float> carry_[2];  // [segments, 2S]: true states before segments
+  View z_[2] = {};                     // all tokens, where they are kept or two passes need them
+  float *u_ = nullptr, *y_ = nullptr;  // [n, D], of a mixer
+  std::vector<float> state_;           // [threads, 2S]
+  std::vector<float> local_[2];        // [segments, 2S]: ends of segments begun at zero
+  std::vector<float> carry_[2];        // [segments, 2S]: true states before segments
   std::vector<double> statistics_;
 };
 
@@ -88,8 +93,11 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
   const View x = residual(t);
   const View out = at({saved.raw != nullptr ? saved.raw : output_.out, D}, t);
   const bool straight = bare() && !config.residual;
-  const View y = saved.y != nullptr ? at({saved.y, D}, t) : straight ? out : b.y;
-  read_out(t, z, y);
+  const View y = mixed()              ? at({y_, D}, t)
+                 : saved.y != nullptr ? at({saved.y, D}, t)
+                 : straight           ? out
+                                      : b.y;
+  if (!mixed()) read_out(t, z, y);
   clock.mark(Stage::v);
   const TileStatistics* statistics = gathers() ? &b.statistics : nullptr;
   if (bare()) {
@@ -211,6 +219,22 @@ void Forward::output_pass() {
   });
 }
 
+/// Another layer in place of the system.
+void Forward::mixer_pass() {
+  const float* u = whole_input(u_);
+  {
+    const WallClock clock(times, threads);
+    config.mixer->forward(u, y_);
+  }
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
+        output_tile(t, at({const_cast<float*>(u), D}, t), nullptr, b, unit);
+      });
+    }
+  });
+}
+
 void Forward::postnorm_pass() {
   const float* raw = saved.raw != nullptr ? saved.raw : output_.out;
   for_units([&](size_t unit, ThreadBuffers& b) {
@@ -250,7 +274,9 @@ void Forward::run() {
     set_norm(input.statistics != nullptr ? input.statistics : total_statistics().data());
   }
   zero_statistics();
-  if (two_pass()) {
+  if (mixed()) {
+    mixer_pass();
+  } else if (two_pass()) {
     drive_pass();
     output_pass();
   } else {

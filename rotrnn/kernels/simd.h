@@ -71,6 +71,19 @@ struct DplrTile {
   const double* terms;
 };
 
+/// A stage of an FFT: blocks of radix·step points. twiddles [step, radix - 1] (re, im):
+/// e^{-2πi·qj/(radix·step)} of point j, q from 1 on.
+struct FftStage {
+  size_t radix, step;  // radix 2, 3, 4 or 5
+  const float* twiddles;
+};
+
+/// The stages of an FFT, from whole to single points (fft.h makes it).
+struct FftPlan {
+  size_t n, count;
+  const FftStage* stages;
+};
+
 struct Table {
   const char* name;
 
@@ -108,6 +121,22 @@ struct Table {
   // out, laid out like the terms.
   void (*dplr_sums)(const DplrTile& tile, double* r);
   void (*dplr_gradient)(const DplrTile& tile, const double* g, double* out);
+
+  // FFTs along time of fft_lanes channels at once: points [2, fft_lanes] (re, im), aligned.
+  // Spectra are in an order of their own, the same for all of one plan; inverse lacks 1/n.
+  size_t fft_lanes;
+  void (*fft)(const FftPlan& plan, float* data);
+  void (*fft_inverse)(const FftPlan& plan, float* data);
+  /// data ⊙= by, or conj(by).
+  void (*fft_multiply)(float* data, const float* by, size_t n, bool conjugate);
+  /// sum += a ⊙ conj(b).
+  void (*fft_correlate)(float* sum, const float* a, const float* b, size_t n);
+  /// The part (re or im) of `count` points from rows of `width` floats times scale, or back; beyond
+  /// the width 0. `step`: floats from a row to the next, signed.
+  void (*fft_load)(float* part, const float* rows, ptrdiff_t step, size_t count, size_t width,
+                   float scale);
+  void (*fft_store)(const float* part, float* rows, ptrdiff_t step, size_t count, size_t width,
+                    float scale, bool add);
 
   // Rows and columns.
   void (*affine)(const float* x, size_t ldx, const float* a, const float* c, float* u, size_t ldu,

@@ -5,6 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "rotrnn/kernels/convolve.h"
+
 namespace rotrnn {
 namespace {
 
@@ -85,17 +87,63 @@ struct Convolution : torch::autograd::Function<Convolution> {
   }
 };
 
+// The same by the kernel, whose own are [L, D].
+struct FastConvolution : torch::autograd::Function<FastConvolution> {
+  static Tensor forward(AutogradContext* context, const Tensor& u, const Tensor& K,
+                        const Tensor& K_reverse, const std::vector<int64_t>& offsets) {
+    context->save_for_backward({u, K, K_reverse});
+    context->saved_data["offsets"] = offsets;
+    const Tensor y = torch::empty_like(u);
+    kernels::convolve_forward(at::get_num_threads(), {offsets.data(), offsets.size() - 1},
+                              kernels_of(K, K_reverse), u.data_ptr<float>(), y.data_ptr<float>(),
+                              false, scratch());
+    return y;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& grads) {
+    const auto saved = context->get_saved_variables();
+    const Tensor &u = saved[0], &K = saved[1], &K_reverse = saved[2];
+    const auto offsets = context->saved_data["offsets"].toIntVector();
+    const Tensor dy = grads[0].contiguous();
+    const Tensor du = torch::empty_like(u), dK = torch::empty_like(K);
+    const Tensor dK_reverse = torch::empty_like(K_reverse);
+    kernels::convolve_backward(at::get_num_threads(), {offsets.data(), offsets.size() - 1},
+                               kernels_of(K, K_reverse), u.data_ptr<float>(), dy.data_ptr<float>(),
+                               {du.data_ptr<float>(), false, dK.data_ptr<float>(),
+                                given(K_reverse) ? dK_reverse.data_ptr<float>() : nullptr},
+                               scratch());
+    return {du, dK, dK_reverse, Tensor()};
+  }
+
+ private:
+  static kernels::ConvolutionKernels kernels_of(const Tensor& K, const Tensor& K_reverse) {
+    return {static_cast<size_t>(K.size(1)), static_cast<size_t>(K.size(0)), K.data_ptr<float>(),
+            given(K_reverse) ? K_reverse.data_ptr<float>() : nullptr};
+  }
+
+  // Between calls nothing is in it; kept, since fresh pages are dear.
+  static kernels::Arena& scratch() {
+    thread_local kernels::Arena arena;
+    return arena;
+  }
+};
+
 }  // namespace
 
-Tensor convolve(const Packed& u, const Tensor& K, const Tensor& K_reverse) {
+Tensor convolve(const Packed& u, const Tensor& K, const Tensor& K_reverse, bool fast) {
   const int64_t longest = u.layout->longest();
   if (u.values.dim() != 2 || K.dim() != 2 || K.size(0) != u.values.size(1) || K.size(1) < longest) {
     throw std::invalid_argument(
-        fmt::format("convolution: rows [{}] with a kernel [{}] for sequences of up to {} steps",
+        fmt::format("convolution: rows [{}] with a kernel [{}] for sequences "
+                    "of up to {} steps",
                     fmt::join(u.values.sizes(), ", "), fmt::join(K.sizes(), ", "), longest));
   }
   const Tensor reverse = K_reverse.defined() ? K_reverse : torch::empty({0}, K.options());
-  return Convolution::apply(u.values, K, reverse, u.layout->offsets());
+  const bool kernel =
+      fast && u.values.device().is_cpu() && u.values.scalar_type() == torch::kFloat32;
+  if (!kernel) return Convolution::apply(u.values, K, reverse, u.layout->offsets());
+  const auto rows = [](const Tensor& t) { return given(t) ? t.t().contiguous() : t; };
+  return FastConvolution::apply(u.values.contiguous(), rows(K), rows(reverse), u.layout->offsets());
 }
 
 }  // namespace rotrnn

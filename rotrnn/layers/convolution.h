@@ -10,8 +10,10 @@ namespace rotrnn {
 /// channel along every sequence of a packed batch, by FFT. u [tokens, D]; the kernels are [D, L],
 /// L at least the longest sequence (a shorter one uses their beginning), or undefined.
 ///
+/// `fast`: float32 on the CPU may take the kernel (kernels/convolve.h).
 /// Differentiable once; spectra are computed again for the gradients instead of kept: for a batch
 /// of n tokens they would be 4·n·D complex numbers.
-torch::Tensor convolve(const Packed& u, const torch::Tensor& K, const torch::Tensor& K_reverse);
+torch::Tensor convolve(const Packed& u, const torch::Tensor& K, const torch::Tensor& K_reverse,
+                       bool fast = false);
 
 }  // namespace rotrnn

@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "rotrnn/kernels/stopwatch.h"
+#include "rotrnn/layers/fused_map.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
 namespace {
 
 using torch::Tensor;
-using torch::autograd::AutogradContext;
-using torch::autograd::variable_list;
 
 std::vector<Tensor*> tensors_of(System& s) {
   std::vector<Tensor*> all{&s.lambda_re, &s.lambda_im, &s.W, &s.V,        &s.V_reverse,
@@ -20,63 +18,19 @@ std::vector<Tensor*> tensors_of(System& s) {
   return all;
 }
 
-// A map as one node of the graph. What autograd records of the map is kept inside and walked by the
-// node itself, which is what lets the time of the backward pass be taken.
-struct Map : torch::autograd::Function<Map> {
-  static variable_list forward(AutogradContext* context, at::TensorList parameters, System* system,
-                               const DiagonalLayer* layer, double* seconds) {
-    const kernels::Stopwatch watch(seconds);
-    const torch::AutoGradMode record(true);
-    *system = layer->system();
-    variable_list exact, rounded;
-    for (const Tensor* t : tensors_of(*system)) {
-      exact.push_back(*t);
-      rounded.push_back(t->detach().to(torch::kFloat32));
-    }
-    context->saved_data["parameters"] = parameters.vec();
-    context->saved_data["system"] = exact;
-    context->saved_data["seconds"] = reinterpret_cast<int64_t>(seconds);
-    context->set_materialize_grads(false);
-    return rounded;
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& grads) {
-    const kernels::Stopwatch watch(
-        reinterpret_cast<double*>(context->saved_data["seconds"].toInt()));
-    const variable_list exact = context->saved_data["system"].toTensorVector();
-    variable_list used, given;
-    for (size_t i = 0; i < grads.size(); ++i) {
-      if (!grads[i].defined() || !exact[i].requires_grad()) continue;
-      used.push_back(exact[i]);
-      given.push_back(grads[i].to(exact[i].scalar_type()));
-    }
-    const variable_list parameters = context->saved_data["parameters"].toTensorVector();
-    variable_list out(parameters.size());
-    if (!used.empty()) {
-      out = torch::autograd::grad(used, parameters, given, /*retain_graph=*/c10::nullopt,
-                                  /*create_graph=*/false, /*allow_unused=*/true);
-    }
-    out.resize(out.size() + 3);  // system, layer and seconds have no gradient
-    return out;
-  }
-};
-
 System rounded_system(const DiagonalLayer& layer, double* seconds) {
-  const std::vector<Tensor> parameters = layer.parameters();
-  const bool records =
-      torch::GradMode::is_enabled() &&
-      std::any_of(parameters.begin(), parameters.end(), [](auto& p) { return p.requires_grad(); });
   System system;
-  if (records) {
-    const at::TensorList list(parameters);
-    const variable_list rounded = Map::apply(list, &system, &layer, seconds);
-    const auto places = tensors_of(system);
-    for (size_t i = 0; i < places.size(); ++i) *places[i] = rounded[i];
-  } else {
-    const kernels::Stopwatch watch(seconds);
-    system = layer.system();
-    for (Tensor* t : tensors_of(system)) *t = t->to(torch::kFloat32);
-  }
+  const std::vector<Tensor> rounded = fused_map(
+      layer.parameters(),
+      [&] {
+        system = layer.system();
+        std::vector<Tensor> exact;
+        for (const Tensor* t : tensors_of(system)) exact.push_back(*t);
+        return exact;
+      },
+      seconds);
+  const auto places = tensors_of(system);
+  for (size_t i = 0; i < places.size(); ++i) *places[i] = rounded[i];
   return system;
 }
 
@@ -87,6 +41,10 @@ std::vector<System> DiagonalLayer::fused_systems(const std::vector<const Diagona
   std::vector<System> systems;
   for (const DiagonalLayer* layer : layers) systems.push_back(rounded_system(*layer, seconds));
   return systems;
+}
+
+FusedChannels Layer::fused_channels(const Layout&, double*) const {
+  throw std::invalid_argument(name() + " does not run on the fused kernels");
 }
 
 Tensor Layer::state_norms(const Tensor& z) const {

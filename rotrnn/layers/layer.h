@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "rotrnn/layers/fused_channels.h"
 #include "rotrnn/layers/layer_options.h"
 #include "rotrnn/layers/system.h"
 
@@ -26,6 +27,14 @@ class Layer : public torch::nn::Module {
   /// CPU may take kernels instead. `initial` is for layers with a state that can be given.
   virtual SystemOutput forward(const Packed& u, const States& initial = {},
                                bool fast = false) const = 0;
+
+  /// True when whole networks of it run on the fused kernels (model/fused.h).
+  virtual bool fusible() const { return false; }
+
+  /// What the fused kernels run in place of a System, when it is fusible and no
+  /// DiagonalLayer. For float32 layers on the CPU. `seconds` as in
+  /// DiagonalLayer.
+  virtual FusedChannels fused_channels(const Layout& layout, double* seconds = nullptr) const;
 
   /// The optimiser group of an own parameter, by its name in this module.
   virtual ParameterGroup group(const std::string& parameter) const = 0;
@@ -49,7 +58,9 @@ class DiagonalLayer : public Layer {
   virtual std::vector<System> fused_systems(const std::vector<const DiagonalLayer*>& layers,
                                             int threads, double* seconds = nullptr) const;
 
-  /// The reference path; whole networks are what runs fast (model/fused.h).
+  bool fusible() const override { return true; }
+
+  /// The reference path; whole networks are what runs fast.
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;
 };

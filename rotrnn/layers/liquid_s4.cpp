@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "rotrnn/layers/convolution.h"
+#include "rotrnn/layers/fused_map.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
@@ -34,8 +35,8 @@ void add_places(int64_t T, int64_t p, int64_t begin, std::vector<std::vector<int
   while (w < T && !has_combinations(w, p, T)) ++w;
   if (w >= T) {
     throw std::invalid_argument(fmt::format(
-        "Liquid-S4: a sequence of {} tokens is too short for products of {} inputs in mode "
-        "\"reference\"; use mode = \"causal\", a smaller degree, or longer sequences",
+        "Liquid-S4: a sequence of {} tokens is too short for products of {} inputs in "
+        "mode \"reference\"; use mode = \"causal\", a smaller degree, or longer sequences",
         T, p));
   }
   std::vector<int64_t> chosen(p);
@@ -112,6 +113,23 @@ Tensor LiquidS4Impl::coefficients() const {
   return parts(/*fast=*/false).coefficients;
 }
 
+FusedChannels LiquidS4Impl::fused_channels(const Layout& layout, double* seconds) const {
+  if (!fusible()) return Layer::fused_channels(layout, seconds);
+  grow(layout.longest());
+  const std::vector<Tensor> t = fused_map(
+      parameters(),
+      [this] {
+        const Parts p = parts(/*fast=*/true);
+        std::vector<Tensor> all{p.K.t(), p.coefficients};
+        if (p.K_reverse.defined()) all.push_back(p.K_reverse.t());
+        return all;
+      },
+      seconds);
+  FusedChannels out = fused_convolution(t[0], t.size() > 2 ? t[2] : Tensor(), t[1]);
+  out.D = D;
+  return out;
+}
+
 SystemOutput LiquidS4Impl::forward(const Packed& u, const States& initial, bool fast) const {
   check_call(u, initial);
   grow(u.layout->longest());
@@ -130,12 +148,12 @@ SystemOutput LiquidS4Impl::forward(const Packed& u, const States& initial, bool 
   if (options_.form == LiquidForm::pb) {
     out.y = out.y + terms;
   } else if (K_reverse.defined()) {
-    out.y = out.y + convolve(u.with(terms), kernel, {});
+    out.y = out.y + convolve(u.with(terms), kernel, {}, fast);
   }
   const bool joined = options_.form == LiquidForm::kb && !K_reverse.defined();
   const Tensor driven = joined ? u.values + terms : u.values;
-  out.y =
-      out.y + convolve(u.with(driven), kernel, K_reverse.defined() ? K_reverse.to(type) : Tensor());
+  out.y = out.y + convolve(u.with(driven), kernel,
+                           K_reverse.defined() ? K_reverse.to(type) : Tensor(), fast);
   return out;
 }
 
@@ -143,8 +161,7 @@ void LiquidS4Impl::check_causal() const {
   if (options_.mode == LiquidMode::reference) {
     throw std::invalid_argument(
         "Liquid-S4 in mode \"reference\" is not causal: it has no step and is not exported; train "
-        "it "
-        "with model.liquid_s4.mode = \"causal\"");
+        "it with model.liquid_s4.mode = \"causal\"");
   }
 }
 

@@ -40,6 +40,11 @@ class LiquidS4Impl : public S4Impl {
 
   ChannelRecurrence recurrence() const override;
 
+  /// The causal form pb; the others run block by block.
+  bool fusible() const override {
+    return options_.form == LiquidForm::pb && options_.mode == LiquidMode::causal;
+  }
+  FusedChannels fused_channels(const Layout& layout, double* seconds = nullptr) const override;
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;
 

@@ -8,7 +8,9 @@
 #include "rotrnn/layers/convolution.h"
 #include "rotrnn/layers/discretise.h"
 #include "rotrnn/layers/draw.h"
+#include "rotrnn/layers/fused_map.h"
 #include "rotrnn/layers/hippo.h"
+#include "rotrnn/layers/real_fft.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
@@ -109,8 +111,8 @@ S4Impl::Kernels S4Impl::kernels_of(const std::vector<Tensor>& more, bool fast) c
   }
   const std::vector<Tensor> spectrum = dplr_spectrum(s, ports, L, fast).unbind();
   Kernels out;
-  out.K = torch::fft_irfft(spectrum[0], L);
-  if (options_.bidirectional) out.K_reverse = torch::fft_irfft(spectrum[1], L);
+  out.K = inverse_real_fft(spectrum[0], L);
+  if (options_.bidirectional) out.K_reverse = inverse_real_fft(spectrum[1], L);
   // K_0 is the mean over all frequencies, of which one of each conjugate pair is here.
   Tensor weight = torch::full({L / 2 + 1}, 2. / static_cast<double>(L), s.step.options());
   weight[0] = 1. / static_cast<double>(L);
@@ -146,13 +148,29 @@ void S4Impl::check_call(const Packed& u, const States& initial) const {
   }
 }
 
+FusedChannels S4Impl::fused_channels(const Layout& layout, double* seconds) const {
+  grow(layout.longest());
+  const std::vector<Tensor> t = fused_map(
+      parameters(),
+      [this] {
+        const auto [K, K_reverse] = kernels(/*fast=*/true);
+        std::vector<Tensor> both{K.t()};
+        if (K_reverse.defined()) both.push_back(K_reverse.t());
+        return both;
+      },
+      seconds);
+  FusedChannels out = fused_convolution(t[0], t.size() > 1 ? t[1] : Tensor(), {});
+  out.D = D;
+  return out;
+}
+
 SystemOutput S4Impl::forward(const Packed& u, const States& initial, bool fast) const {
   check_call(u, initial);
   grow(u.layout->longest());
   const auto [K, K_reverse] = kernels(fast);
   const auto type = u.values.scalar_type();
   SystemOutput out;
-  out.y = convolve(u, K.to(type), K_reverse.defined() ? K_reverse.to(type) : Tensor()) +
+  out.y = convolve(u, K.to(type), K_reverse.defined() ? K_reverse.to(type) : Tensor(), fast) +
           D.to(type) * u.values;
   return out;
 }
@@ -208,8 +226,11 @@ StepOutput S4Impl::step(const S4Steps& s, const Tensor& z, const Tensor& u) {
 }
 
 ParameterGroup S4Impl::group(const std::string& parameter) const {
-  const bool recurrent = parameter.starts_with("A_") || parameter.starts_with("P_") ||
-                         parameter.starts_with("B_") || parameter == "log_step";
+  if (parameter == "log_step") {
+    return options_.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent;
+  }
+  const bool recurrent =
+      parameter.starts_with("A_") || parameter.starts_with("P_") || parameter.starts_with("B_");
   return recurrent ? ParameterGroup::recurrent : ParameterGroup::decay;
 }
 

@@ -59,6 +59,9 @@ class S4Impl : public ChannelLayer {
   /// The same with the factors of DplrStep: p = -F, q = 2G, b = B̄, c = 2C.
   ChannelRecurrence recurrence() const override;
 
+  bool fusible() const override { return true; }
+  FusedChannels fused_channels(const Layout& layout, double* seconds = nullptr) const override;
+
   /// By convolution: it takes no initial states and shows none.
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;

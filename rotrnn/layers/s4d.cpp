@@ -8,6 +8,7 @@
 #include "rotrnn/layers/channel_fused.h"
 #include "rotrnn/layers/discretise.h"
 #include "rotrnn/layers/draw.h"
+#include "rotrnn/layers/fused_map.h"
 #include "rotrnn/layers/hippo.h"
 #include "rotrnn/layers/registry.h"
 
@@ -76,7 +77,7 @@ S4DImpl::S4DImpl(const S4DOptions& options, uint64_t seed, uint64_t stream) : op
 
 ChannelSystem S4DImpl::channels() const {
   const Tensor Lambda = join(-torch::exp(A_log_re.to(torch::kFloat64)), A_im);
-  const Tensor step = torch::exp(log_step.to(torch::kFloat64)).unsqueeze(1);
+  const Tensor step = options_.step_rescale * torch::exp(log_step.to(torch::kFloat64)).unsqueeze(1);
   const auto [lambda, scale] = discretise(Lambda, step, options_.discretisation);
   const Tensor input = 2 * scale * join(B_re, B_im);
   const Tensor c = join(C_re, C_im) * input;
@@ -114,13 +115,37 @@ std::pair<Tensor, Tensor> S4DImpl::kernels(int64_t length) const {
 }
 
 SystemOutput S4DImpl::forward(const Packed& u, const States& initial, bool fast) const {
-  const bool kernel = fast && !initial.reverse.defined();
+  const bool kernel = fast && !initial.reverse.defined() && u.values.device().is_cpu() &&
+                      u.values.scalar_type() == torch::kFloat32;
   return kernel ? run_channels_fused(channels(), u, initial) : run_channels(channels(), u, initial);
 }
 
+FusedChannels S4DImpl::fused_channels(const Layout& layout, double* seconds) const {
+  const std::vector<Tensor> t = fused_map(
+      parameters(),
+      [this] {
+        const ChannelSystem s = channels();
+        std::vector<Tensor> planes{s.lambda_re.t(), s.lambda_im.t(), s.c_re.t(), s.c_im.t()};
+        if (s.bidirectional())
+          planes.insert(planes.end(), {s.c_reverse_re.t(), s.c_reverse_im.t()});
+        return planes;
+      },
+      seconds);
+  ChannelPlanes planes{t[0], t[1], t[2], t[3], {}, {}};
+  if (options_.bidirectional) {
+    planes.c_reverse_re = t[4];
+    planes.c_reverse_im = t[5];
+  }
+  FusedChannels out = fused_recurrence(planes, layout);
+  out.D = D;
+  return out;
+}
+
 ParameterGroup S4DImpl::group(const std::string& parameter) const {
-  const bool recurrent =
-      parameter.starts_with("A_") || parameter.starts_with("B_") || parameter == "log_step";
+  if (parameter == "log_step") {
+    return options_.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent;
+  }
+  const bool recurrent = parameter.starts_with("A_") || parameter.starts_with("B_");
   return recurrent ? ParameterGroup::recurrent : ParameterGroup::decay;
 }
 

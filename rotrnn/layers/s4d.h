@@ -12,7 +12,8 @@ namespace rotrnn {
 /// state matrix, one complex state for each conjugate pair.
 ///
 ///     x_t = Λ̄ ⊙ x_{t-1} + B̄ u_t                         y_t = 2·Re(C x_t) + D u_t
-///     Λ = -exp(A_log_re) + i·A_im,    Δ = exp(log_step),    Λ̄ and B̄ as discretise() has them
+///     Λ = -exp(A_log_re) + i·A_im,    Δ = step_rescale·exp(log_step),    Λ̄ and B̄ as discretise()
+///     has them
 ///
 /// Bidirectional: a second C reads the states that come back from the next sample on.
 ///
@@ -31,6 +32,8 @@ class S4DImpl : public ChannelLayer {
   /// unidirectional.
   std::pair<torch::Tensor, torch::Tensor> kernels(int64_t length) const;
 
+  bool fusible() const override { return true; }
+  FusedChannels fused_channels(const Layout& layout, double* seconds = nullptr) const override;
   SystemOutput forward(const Packed& u, const States& initial = {},
                        bool fast = false) const override;
   ParameterGroup group(const std::string& parameter) const override;

@@ -15,6 +15,7 @@ struct Pass {
   uint64_t seed = 0;
   int64_t step = 0;
   std::vector<int64_t> sequences;  // number of each sequence of the batch in the whole data set
+  bool states = false;             // final states are wanted, though it may take longer
   bool watching = false;           // leave no trace: nothing is dropped, running statistics stay
 };
 
@@ -27,7 +28,8 @@ class BlockImpl : public torch::nn::Module {
  public:
   BlockImpl(const ModelOptions& options, int64_t index, uint64_t seed);
 
-  /// The block as the fused kernels take it, `system` being the map of its layer.
+  /// The block as the fused kernels take it, `system` being the map of its
+  /// layer, or empty.
   FusedBlock fused(const System& system, const Layout& layout, const Pass& pass,
                    const States& initial);
 

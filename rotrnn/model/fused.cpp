@@ -69,6 +69,7 @@ std::array<Tensor, kSlots> slots_of(const FusedBlock& b) {
 struct Index {
   int input = -1, encoder_weight = -1, encoder_bias = -1;
   std::vector<std::array<int, kSlots>> blocks;
+  std::vector<std::vector<int>> channels;  // the tensors of a block's channels
 };
 
 // What the kernels need to know that is not a tensor with a gradient.
@@ -79,6 +80,10 @@ struct Facts {
   std::vector<int64_t> offsets;
   Index index;
   std::vector<Tensor> masks1, masks2;
+  std::vector<std::optional<FusedChannels>> channels;
+
+  /// Final states that a block gives.
+  size_t states() const { return channels.front() ? 0 : options.bidirectional ? 2 : 1; }
 };
 
 kernels::Activation to_kernels(Activation a) {
@@ -105,6 +110,7 @@ int threads_of(const EngineOptions& engine) {
 struct WorkspacePool::Workspace : torch::CustomClassHolder {
   Facts facts;
   kernels::Arena saved, scratch;
+  kernels::Arena channel_scratch, channel_work;
   std::vector<kernels::BlockSaved> blocks;
   std::vector<float*> x;  // [depth + 1] inputs of the blocks and the last output
   // Gradients handed to autograd; kept, so that it copies or adds them and never owns them.
@@ -121,12 +127,12 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
     const ModelOptions& m = facts.options;
     kernels::BlockConfig c;
     c.D = static_cast<size_t>(m.width);
-    c.S = static_cast<size_t>(
-        tensors[static_cast<size_t>(facts.index.blocks[0][kLambdaRe])].size(-1));
+    const int lambda = facts.index.blocks[0][kLambdaRe];
+    if (lambda >= 0) c.S = static_cast<size_t>(tensors[static_cast<size_t>(lambda)].size(-1));
     c.activation = to_kernels(m.activation);
     c.norm = m.norm == NormKind::batch ? kernels::Norm::batch : kernels::Norm::layer;
     c.prenorm = m.prenorm;
-    c.bidirectional = m.bidirectional;
+    c.bidirectional = m.bidirectional && lambda >= 0;
     c.batch_statistics = facts.batch_statistics;
     c.keep = !facts.keep                                 ? kernels::Keep::nothing
              : facts.engine.memory == MemoryMode::normal ? kernels::Keep::all
@@ -141,8 +147,10 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
     kernels::BlockParameters p;
     p.system.lambda_re = pointer(t, i[kLambdaRe]);
     p.system.lambda_im = pointer(t, i[kLambdaIm]);
-    const Tensor& lambda = t[static_cast<size_t>(i[kLambdaRe])];
-    p.system.lambda_stride = lambda.dim() == 2 ? static_cast<size_t>(lambda.size(1)) : 0;
+    if (i[kLambdaRe] >= 0) {
+      const Tensor& lambda = t[static_cast<size_t>(i[kLambdaRe])];
+      p.system.lambda_stride = lambda.dim() == 2 ? static_cast<size_t>(lambda.size(1)) : 0;
+    }
     p.system.W = pointer(t, i[kW]);
     p.system.V = pointer(t, i[kV]);
     p.system.V_reverse = pointer(t, i[kVReverse]);
@@ -170,6 +178,34 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
     in.initial = pointer(t, i[kInitial]);
     in.initial_reverse = pointer(t, i[kInitialReverse]);
     return in;
+  }
+
+  // The layer of a block, where it is no System.
+  std::optional<kernels::Mixer> mixer(size_t block) {
+    if (!facts.channels[block]) return {};
+    const FusedChannels* channels = &*facts.channels[block];
+    ChannelPass pass;
+    pass.sequences = sequences();
+    pass.threads = threads_of(facts.engine);
+    pass.scratch = &channel_scratch;
+    pass.work = &channel_work;
+    kernels::Mixer out;
+    out.forward = [channels, pass](const float* u, float* y) mutable {
+      pass.u = u;
+      pass.y = y;
+      channels->forward(pass);
+    };
+    out.backward = [this, channels, pass, block](const float* u, const float* dy,
+                                                 float* du) mutable {
+      std::vector<float*> of_tensors;
+      for (const int i : facts.index.channels[block]) of_tensors.push_back(gradient(i));
+      pass.u = u;
+      pass.dy = dy;
+      pass.du = du;
+      pass.dt = &of_tensors;
+      channels->backward(pass);
+    };
+    return out;
   }
 
   void encode(const variable_list& t) {
@@ -204,7 +240,7 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
   }
 
   variable_list forward(const variable_list& t) {
-    const kernels::BlockConfig c = config(t);
+    kernels::BlockConfig c = config(t);
     const size_t depth = facts.index.blocks.size(), D = c.D;
     const auto n = static_cast<size_t>(facts.offsets.back());
     const auto batch = static_cast<int64_t>(facts.offsets.size()) - 1;
@@ -229,8 +265,12 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
       kernels::BlockInput in = block_input(t, l);
       kernels::BlockOutput out;
       out.out = x[l + 1];
-      finals.push_back(torch::empty({batch, static_cast<int64_t>(2 * c.S)}));
-      out.final = finals.back().data_ptr<float>();
+      const auto mixer = this->mixer(l);
+      c.mixer = mixer ? &*mixer : nullptr;
+      if (!mixer) {
+        finals.push_back(torch::empty({batch, static_cast<int64_t>(2 * c.S)}));
+        out.final = finals.back().data_ptr<float>();
+      }
       if (c.bidirectional) {
         finals.push_back(torch::empty({batch, static_cast<int64_t>(2 * c.S)}));
         out.final_reverse = finals.back().data_ptr<float>();
@@ -332,11 +372,12 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
   void backward(const variable_list& t, const variable_list& grads) {
     if (!pending) {
       throw std::runtime_error(
-          "backward ran twice through one pass of the fused kernels; use the reference kernels for "
+          "backward ran twice through one pass of the "
+          "fused kernels; use the reference kernels for "
           "retain_graph");
     }
     pending = false;
-    const kernels::BlockConfig c = config(t);
+    kernels::BlockConfig c = config(t);
     const size_t depth = blocks.size(), D = c.D;
     const auto n = static_cast<size_t>(facts.offsets.back());
     prepare_gradients(t);
@@ -351,7 +392,9 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
       };
       kernels::OutputGradient g;
       g.value = dx[(l + 1) % 2];
-      g.final = final_gradient(0);
+      const auto mixer = this->mixer(l);
+      c.mixer = mixer ? &*mixer : nullptr;
+      if (!mixer) g.final = final_gradient(0);
       if (c.bidirectional) g.final_reverse = final_gradient(1);
       if (l + 1 < depth) {  // what the norm of the next block still owes
         g.out = x[l + 1];
@@ -394,8 +437,8 @@ struct Run : torch::autograd::Function<Run> {
       context->saved_data["workspace"] = c10::IValue::make_capsule(workspace);
     }
     // Statistics of the batch are for the running statistics, not for gradients.
-    const size_t directions = workspace->facts.options.bidirectional ? 2 : 1;
-    const size_t first = 1 + directions * workspace->facts.index.blocks.size();
+    const Facts& facts = workspace->facts;
+    const size_t first = 1 + facts.states() * facts.index.blocks.size();
     context->mark_non_differentiable({out.begin() + static_cast<int64_t>(first), out.end()});
     context->set_materialize_grads(false);
     return out;
@@ -433,6 +476,11 @@ FusedOutput run_fused(const FusedNetwork& network, WorkspacePool& pool) {
     facts.index.blocks.emplace_back();
     const auto slots = slots_of(block);
     for (size_t i = 0; i < kSlots; ++i) facts.index.blocks.back()[i] = add(slots[i]);
+    facts.index.channels.emplace_back();
+    if (block.channels) {
+      for (const Tensor& t : block.channels->tensors) facts.index.channels.back().push_back(add(t));
+    }
+    facts.channels.push_back(block.channels);
     facts.masks1.push_back(block.mask1);
     facts.masks2.push_back(block.mask2);
   }
@@ -441,6 +489,8 @@ FusedOutput run_fused(const FusedNetwork& network, WorkspacePool& pool) {
   facts.batch_statistics = network.batch_statistics;
   facts.keep = needs_gradient && torch::GradMode::is_enabled();
   facts.offsets = network.input.layout->offsets();
+
+  const size_t states = facts.states();
 
   const auto workspace = pool.acquire();
   workspace->facts = std::move(facts);
@@ -452,8 +502,8 @@ FusedOutput run_fused(const FusedNetwork& network, WorkspacePool& pool) {
   size_t next = 1;
   for (size_t l = 0; l < network.blocks.size(); ++l) {
     States final;
-    final.forward = out[next++];
-    if (network.options.bidirectional) final.reverse = out[next++];
+    if (states > 0) final.forward = out[next++];
+    if (states > 1) final.reverse = out[next++];
     result.final.push_back(final);
   }
   while (next < out.size()) {

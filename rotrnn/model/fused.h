@@ -3,8 +3,10 @@
 #include <torch/torch.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "rotrnn/layers/fused_channels.h"
 #include "rotrnn/layers/system.h"
 #include "rotrnn/model/engine.h"
 #include "rotrnn/model/options.h"
@@ -14,6 +16,7 @@ namespace rotrnn {
 /// One block as the fused kernels take it: float32 on the CPU, undefined where there is none.
 struct FusedBlock {
   System system;
+  std::optional<FusedChannels> channels;   // in place of the system, but for its D
   torch::Tensor norm_weight, norm_bias;    // evaluating a batch norm: its affine
   torch::Tensor value_weight, value_bias;  // full_glu, exact_glu only
   torch::Tensor gate_weight, gate_bias;
@@ -34,7 +37,7 @@ struct FusedNetwork {
 /// What a pass gives.
 struct FusedOutput {
   torch::Tensor pooled;                              // [sequences, D], or [tokens, D]
-  std::vector<States> final;                         // of each block
+  std::vector<States> final;                         // of each block with a system
   std::vector<torch::Tensor> batch_mean, batch_var;  // of each block's batch norm, in double
 };
 

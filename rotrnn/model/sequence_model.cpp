@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include "rotrnn/kernels/random.h"
@@ -145,8 +146,11 @@ ModelOutput SequenceModelImpl::forward(const Packed& input, const Pass& pass,
     return out;
   }
   check_input(input.values);
-  const Tensor pooled = uses_fused() ? forward_fused(input, pass, initial, out.final)
-                                     : forward_reference(input, pass, initial, out.final);
+  // Channels on the fused kernels have no states.
+  const bool mixing = dynamic_cast<const DiagonalLayer*>(blocks.front()->layer.get()) != nullptr;
+  const bool fused = uses_fused() && (mixing || (!pass.states && initial.empty()));
+  const Tensor pooled = fused ? forward_fused(input, pass, initial, out.final)
+                              : forward_reference(input, pass, initial, out.final);
   out.y = tell(pooled);
   return out;
 }
@@ -165,9 +169,7 @@ bool SequenceModelImpl::uses_kernels() const {
 }
 
 bool SequenceModelImpl::uses_fused() const {
-  // Channel systems run block by block.
-  return uses_kernels() &&
-         dynamic_cast<const DiagonalLayer*>(blocks.front()->layer.get()) != nullptr;
+  return uses_kernels() && blocks.front()->layer->fusible();
 }
 
 Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pass,
@@ -216,13 +218,23 @@ Tensor SequenceModelImpl::forward_fused(const Packed& input, const Pass& pass,
   if (network.engine.threads == 0) network.engine.threads = kernels::available_threads();
   std::vector<const DiagonalLayer*> layers;
   for (const Block& block : blocks) {
-    layers.push_back(dynamic_cast<const DiagonalLayer*>(block->layer.get()));
+    const auto* layer = dynamic_cast<const DiagonalLayer*>(block->layer.get());
+    if (layer != nullptr) layers.push_back(layer);
   }
-  const std::vector<System> systems = layers.front()->fused_systems(
-      layers, network.engine.threads, engine.times ? &engine.times->map : nullptr);
+  double* seconds = engine.times ? &engine.times->map : nullptr;
+  std::vector<System> systems(blocks.size());
+  if (!layers.empty()) {
+    systems = layers.front()->fused_systems(layers, network.engine.threads, seconds);
+  }
   for (size_t i = 0; i < blocks.size(); ++i) {
+    std::optional<FusedChannels> channels;
+    if (layers.empty()) {
+      channels = blocks[i]->layer->fused_channels(*input.layout, seconds);
+      systems[i].D = channels->D;
+    }
     network.blocks.push_back(
         blocks[i]->fused(systems[i], *input.layout, pass, initial.empty() ? States{} : initial[i]));
+    network.blocks.back().channels = std::move(channels);
   }
   FusedOutput out = run_fused(network, pool_);
   for (size_t i = 0; i < out.batch_mean.size(); ++i) {

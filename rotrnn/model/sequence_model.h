@@ -18,7 +18,7 @@ ParameterGroup group_of(const torch::nn::Module& network, const std::string& nam
 /// What a pass through a network gives.
 struct ModelOutput {
   torch::Tensor y;            // [examples, outputs], or [tokens, outputs] without pooling
-  std::vector<States> final;  // one of each block
+  std::vector<States> final;  // one of each block; S4D gives them when asked (Pass::states)
 };
 
 /// The whole network: encoder → blocks → pooling → head.

@@ -113,8 +113,60 @@ float* data_or_null(Floats& v) {
   return v.empty() ? nullptr : v.data();
 }
 
-/// Runs the fused block; `steps` times, to see that arenas are reused.
-Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch) {
+/// Gradients of what belongs to the system.
+void set_system_gradients(BlockValues<float>& g, BlockGradients& to) {
+  to.W = g.W.data(), to.V = g.V.data(), to.V_reverse = data_or_null(g.V_reverse);
+  to.lambda_re = data_or_null(g.lambda_re), to.lambda_im = data_or_null(g.lambda_im);
+  to.b = data_or_null(g.b);
+  to.kappa_re = data_or_null(g.kappa_re), to.kappa_im = data_or_null(g.kappa_im);
+  to.initial = data_or_null(g.initial), to.initial_reverse = data_or_null(g.initial_reverse);
+}
+
+/// The system of a problem as a mixer: the bare layer, without D and e.
+struct SystemMixer {
+  SystemMixer(const Problem& p, const BlockParameters& all, const BlockInput& in, Result& r)
+      : problem(p), config(p.config), input(in), result(r) {
+    config.norm = Norm::none, config.activation = Activation::none;
+    config.prenorm = true, config.residual = false, config.keep = Keep::all;
+    parameters.system = all.system;
+    parameters.system.D = parameters.system.e = nullptr;
+    input.mask1 = input.mask2 = nullptr;
+    mixer.forward = [this](const float* u, float* y) { forward(u, y); };
+    mixer.backward = [this](const float* u, const float* dy, float* du) { backward(u, dy, du); };
+  }
+
+  void forward(const float* u, float* y) {
+    saved_arena.reset();
+    input.x = u;
+    saved = block_save(config, problem.sequences(), saved_arena);
+    block_forward(config, problem.sequences(), parameters, input,
+                  {y, result.final_state.data(), data_or_null(result.final_reverse), nullptr},
+                  saved, scratch);
+  }
+
+  void backward(const float* u, const float* dy, float* du) {
+    input.x = u;
+    OutputGradient g;
+    g.value = dy;
+    g.final = data_or_null(problem.dfinal), g.final_reverse = data_or_null(problem.dfinal_reverse);
+    BlockGradients to;
+    set_system_gradients(result.gradients, to);
+    to.x = du;
+    block_backward(config, problem.sequences(), parameters, input, saved, g, to, scratch);
+  }
+
+  const Problem& problem;
+  BlockConfig config;
+  BlockParameters parameters;
+  BlockInput input;
+  Result& result;
+  Mixer mixer;
+  Arena saved_arena, scratch;
+  BlockSaved saved;
+};
+
+/// Runs the fused block; its system as it is, or as a mixer.
+Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch, bool mixed = false) {
   const BlockValues<float>& v = p.values;
   const size_t B = p.offsets.size() - 1, S2 = 2 * p.config.S;
   Result r;
@@ -141,24 +193,33 @@ Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch) {
                    nullptr};
   BlockOutput output{r.out.data(), r.final_state.data(), data_or_null(r.final_reverse),
                      r.statistics.data()};
+  SystemMixer system(p, parameters, input, r);
+  BlockConfig config = p.config;
+  if (mixed) {
+    config.mixer = &system.mixer, config.S = 0, config.bidirectional = false;
+    const float *D = parameters.system.D, *e = parameters.system.e;
+    parameters.system = {};
+    parameters.system.D = D, parameters.system.e = e;
+    output.final = output.final_reverse = nullptr;
+    input.initial = input.initial_reverse = nullptr;
+  }
   saved_arena.reset();
-  BlockSaved saved = block_save(p.config, p.sequences(), saved_arena);
-  block_forward(p.config, p.sequences(), parameters, input, output, saved, scratch);
+  BlockSaved saved = block_save(config, p.sequences(), saved_arena);
+  block_forward(config, p.sequences(), parameters, input, output, saved, scratch);
   if (p.config.keep == Keep::nothing) return r;
   OutputGradient dout;
   dout.value = p.dout.data();
-  dout.final = data_or_null(p.dfinal), dout.final_reverse = data_or_null(p.dfinal_reverse);
   BlockValues<float>& g = r.gradients;
   BlockGradients to;
-  to.x = g.x.data(), to.W = g.W.data(), to.V = g.V.data(), to.V_reverse = data_or_null(g.V_reverse);
-  to.lambda_re = data_or_null(g.lambda_re), to.lambda_im = data_or_null(g.lambda_im);
-  to.D = data_or_null(g.D), to.b = data_or_null(g.b), to.e = data_or_null(g.e);
-  to.kappa_re = data_or_null(g.kappa_re), to.kappa_im = data_or_null(g.kappa_im);
+  if (!mixed) {
+    dout.final = data_or_null(p.dfinal), dout.final_reverse = data_or_null(p.dfinal_reverse);
+    set_system_gradients(g, to);
+  }
+  to.x = g.x.data(), to.D = data_or_null(g.D), to.e = data_or_null(g.e);
   to.glu_w1 = data_or_null(g.glu_w1), to.glu_b1 = data_or_null(g.glu_b1);
   to.glu_w2 = data_or_null(g.glu_w2), to.glu_b2 = data_or_null(g.glu_b2);
   to.norm_weight = g.norm_weight.data(), to.norm_bias = g.norm_bias.data();
-  to.initial = data_or_null(g.initial), to.initial_reverse = data_or_null(g.initial_reverse);
-  block_backward(p.config, p.sequences(), parameters, input, saved, dout, to, scratch);
+  block_backward(config, p.sequences(), parameters, input, saved, dout, to, scratch);
   return r;
 }
 
@@ -311,6 +372,17 @@ TEST_P(BlockVariety, FusedMatchesOracle) {
       }
     }
   });
+}
+
+TEST_P(BlockVariety, AMixerTakesThePlaceOfTheSystem) {
+  for (Keep keep : {Keep::all, Keep::boundaries, Keep::nothing}) {
+    Options o = variety()[GetParam()];
+    o.keep = keep;
+    SCOPED_TRACE("keep " + std::to_string(static_cast<int>(keep)));
+    const Problem p = make_problem(o);
+    Arena saved, scratch;
+    expect_matches(p, run_fused(p, saved, scratch, /*mixed=*/true));
+  }
 }
 
 /// The layer alone: what `out` is when nothing surrounds the system.

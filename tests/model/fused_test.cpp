@@ -135,6 +135,25 @@ std::vector<Case> cases() {
       }
     }
   }
+  for (const char* layer : {"s4d", "s4", "liquid_s4"}) {
+    for (const bool bidirectional : {false, true}) {
+      for (const bool other : {false, true}) {
+        add("", [&](Case& c) {
+          c.model.layer = layer;
+          c.model.state = 14;
+          c.model.bidirectional = bidirectional;
+          c.model.activation = other ? Activation::half_glu2 : Activation::exact_glu;
+          c.model.prenorm = !other;
+          c.model.dropout = 0.2;
+          c.model.liquid_s4.degree = other ? 3 : 2;
+          // Where there are many of one length, S4D is run as a convolution.
+          if (other != bidirectional) c.lengths = {40, 40, 1, 40, 39, 40, 40, 40};
+          c.evaluating = other && bidirectional;
+        });
+        out.back().name = fmt::format("{}_bi{}_other{}", layer, bidirectional, other);
+      }
+    }
+  }
   return out;
 }
 
@@ -167,7 +186,9 @@ Results run(const Case& c, torch::ScalarType type, const EngineOptions& engine, 
   }
   if (c.evaluating) {
     torch::NoGradGuard no_grad;
-    for (auto& buffer : model->named_buffers()) buffer.value().add_(0.3);
+    for (auto& buffer : model->named_buffers()) {
+      if (buffer.value().is_floating_point()) buffer.value().add_(0.3);
+    }
     model->eval();
   }
   const ModelOutput out = model->forward(input, {5, 2, numbers}, initial);

@@ -1,6 +1,7 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
 #include "rotrnn/kernels/targets/channel-inl.h"
 #include "rotrnn/kernels/targets/dplr-inl.h"
+#include "rotrnn/kernels/targets/fft-inl.h"
 #include "rotrnn/kernels/targets/gemm-inl.h"
 #include "rotrnn/kernels/targets/rows-inl.h"
 #include "rotrnn/kernels/targets/scan-inl.h"
@@ -26,6 +27,13 @@ const Table* ROTRNN_TABLE() {
       .channel_adjoint = target::channel_adjoint,
       .dplr_sums = target::dplr_sums,
       .dplr_gradient = target::dplr_gradient,
+      .fft_lanes = hwy::HWY_NAMESPACE::Lanes(target::Full()),
+      .fft = target::fft,
+      .fft_inverse = target::fft_inverse,
+      .fft_multiply = target::fft_multiply,
+      .fft_correlate = target::fft_correlate,
+      .fft_load = target::fft_load,
+      .fft_store = target::fft_store,
       .affine = target::affine,
       .layer_norm = target::layer_norm,
       .add_rows = target::add_rows,

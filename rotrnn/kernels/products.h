@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+
+#include "rotrnn/kernels/arena.h"
+#include "rotrnn/kernels/plan.h"
+
+/// Products of neighbouring inputs, as Liquid-S4 adds them, channel by channel:
+///
+///   y_t += Σ_{p=2..orders+1} c_p ⊙ Π_{j<p} u_{t-j}        u is 0 before a
+///   sequence
+namespace rotrnn::kernels {
+
+/// u and y [n, D], c [orders, D].
+void products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                      const float* c, const float* u, float* y);
+
+/// Adds to du; overwrites dc, unless it is null. Resets scratch. Sums over
+/// tokens are in double over stretches of a fixed number of rows, so they do
+/// not depend on the threads.
+void products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                       const float* c, const float* u, const float* dy, float* du, float* dc,
+                       Arena& scratch);
+
+}  // namespace rotrnn::kernels
