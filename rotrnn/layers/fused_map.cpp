@@ -10,7 +10,7 @@ namespace {
 using torch::Tensor;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using Function = std::function<variable_list()>;
+using Mapping = std::function<variable_list()>;
 
 variable_list rounded(const variable_list& exact) {
   variable_list out;
@@ -20,7 +20,7 @@ variable_list rounded(const variable_list& exact) {
 
 struct Map : torch::autograd::Function<Map> {
   static variable_list forward(AutogradContext* context, at::TensorList parameters,
-                               const Function* f, double* seconds) {
+                               const Mapping* f, double* seconds) {
     const kernels::Stopwatch watch(seconds);
     variable_list exact;
     {
@@ -57,7 +57,7 @@ struct Map : torch::autograd::Function<Map> {
 
 }  // namespace
 
-variable_list fused_map(const std::vector<Tensor>& parameters, const Function& f, double* seconds) {
+variable_list fused_map(const std::vector<Tensor>& parameters, const Mapping& f, double* seconds) {
   const bool records =
       torch::GradMode::is_enabled() &&
       std::any_of(parameters.begin(), parameters.end(), [](auto& p) { return p.requires_grad(); });
