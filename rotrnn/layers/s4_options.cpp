@@ -1,37 +1,17 @@
 #include "rotrnn/layers/s4_options.h"
 
-#include <fmt/format.h>
-
-#include <cmath>
-
+#include "rotrnn/layers/channel_options.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
-namespace {
-
-[[noreturn]] void fail(const char* key, const std::string& what) {
-  throw SettingError(key, "S4: " + what);
-}
-
-}  // namespace
 
 void check(const S4Options& o, bool sizes) {
-  if (sizes && o.width < 1) {
-    fail("width", fmt::format("width is {}; it must be at least 1", o.width));
-  }
-  if (sizes && o.state < 2) {
-    fail("state", fmt::format("state is {}; its eigenvalues come in conjugate pairs, so it must be "
-                              "at least 2",
-                              o.state));
-  }
-  if (!(0 < o.dt_min && o.dt_min <= o.dt_max && std::isfinite(o.dt_max))) {
-    fail("s4.dt_min",
-         fmt::format("dt_min = {} and dt_max = {}, but 0 < dt_min <= dt_max", o.dt_min, o.dt_max));
-  }
+  check_channel_options(o, sizes, "S4", "s4");
   if (o.max_length < 0) {
-    fail("s4.max_length",
-         fmt::format("max_length is {}; give a length, or 0 to take the first batch's",
-                     o.max_length));
+    throw SettingError("s4.max_length",
+                       fmt::format("S4: max_length is {}; give a length, or 0 to take the longest "
+                                   "sequence of the data",
+                                   o.max_length));
   }
 }
 
@@ -40,7 +20,7 @@ void check_s4(const LayerOptions& o, bool sizes) {
 }
 
 std::string describe_s4(const LayerOptions& o) {
-  return fmt::format("state {} in every channel ({} complex)", o.state, o.state / 2);
+  return describe_s4d(o);
 }
 
 }  // namespace rotrnn
