@@ -119,11 +119,17 @@ void replace_by_renames(const fs::path& fresh, const fs::path& target, const fs:
 
 }  // namespace
 
-std::string read_file(const fs::path& file) {
+std::string read_file(const fs::path& file, std::size_t limit) {
   const char* advice = "check the path and its permissions";
   const Descriptor descriptor(file, O_RDONLY);
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) fail_with(file, "open", errno, advice);
+  const auto refuse_above_limit = [&](std::size_t size) {
+    if (size <= limit) return;
+    throw std::runtime_error(fmt::format("{}: has more than {} bytes; it is not what is read here",
+                                         file.string(), limit));
+  };
+  refuse_above_limit(static_cast<std::size_t>(status.st_size));
 
   // One byte more than the file has, so that its end is seen without growing the buffer.
   std::string contents(static_cast<std::size_t>(status.st_size) + 1, '\0');
@@ -134,10 +140,18 @@ std::string read_file(const fs::path& file) {
     if (count < 0) fail_with(file, "read", errno, advice);
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
+    refuse_above_limit(filled);
     if (filled == contents.size()) contents.resize(2 * filled);
   }
   contents.resize(filled);
   return contents;
+}
+
+std::string read_back(const fs::path& file) {
+  const Descriptor descriptor(file, O_RDONLY);
+  // A wish: only pages that are on the disk are dropped, and a file system in memory drops none.
+  if (descriptor >= 0) ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
+  return read_file(file);
 }
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
@@ -230,6 +244,26 @@ void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder)
     sync_parents(fresh, target);
     fs::remove_all(old);
   }
+}
+
+void rotate_folder(const fs::path& fresh_folder, const fs::path& target_folder,
+                   const fs::path& previous_folder) {
+  const fs::path fresh = without_trailing_slash(fresh_folder);
+  const fs::path target = without_trailing_slash(target_folder);
+  const fs::path previous = without_trailing_slash(previous_folder);
+  check_replaceable(fresh, target);
+  sync_tree(fresh);
+  if (!fs::exists(target)) {
+    rename_or_fail(fresh, target);
+  } else if (exchange(fresh, target)) {
+    // Durable by its new name before anything older goes; `fresh` is the old one now.
+    sync_parents(fresh, target);
+    if (!fs::exists(previous) || !exchange(fresh, previous)) rename_or_fail(fresh, previous);
+    fs::remove_all(fresh);
+  } else {
+    replace_by_renames(fresh, target, previous);
+  }
+  sync_parents(fresh, target);
 }
 
 fs::path existing_folder(const fs::path& target_folder) {

@@ -7,8 +7,16 @@
 
 namespace rotrnn {
 
-/// The whole file as bytes.
-std::string read_file(const std::filesystem::path& file);
+/// More than any text that is read here whole, such as a config: a stranger's cannot fill memory.
+inline constexpr std::size_t kMaxTextBytes = 100'000'000;
+
+/// The whole file as bytes; std::runtime_error when it has more than `limit`.
+std::string read_file(const std::filesystem::path& file,
+                      std::size_t limit = std::string().max_size());
+
+/// The same from the disk, where the system can forget what it keeps in memory of a file: what was
+/// just written can be read after the power has failed.
+std::string read_back(const std::filesystem::path& file);
 
 /// A file that appears at `target` whole, by commit(), or not at all.
 class AtomicFile {
@@ -50,6 +58,11 @@ void sync_folder(const std::filesystem::path& folder);
 /// other one at `fresh` or `target`.old; the next call overwrites `target`.old, the caller clears
 /// `fresh`.
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& target);
+
+/// The same, but the old `target` becomes `previous`, in the place of an older one. A kill leaves
+/// whole folders at two of `fresh`, `target` and `previous` at least, once there were two.
+void rotate_folder(const std::filesystem::path& fresh, const std::filesystem::path& target,
+                   const std::filesystem::path& previous);
 
 /// `target` if it exists, else the `target`.old that a killed replace_folder() left, else empty.
 std::filesystem::path existing_folder(const std::filesystem::path& target);

@@ -72,6 +72,9 @@ class SafeTensorFile {
   /// The text about the file as a whole.
   const SafeTensorMetadata& metadata() const { return metadata_; }
 
+  /// The path, for messages.
+  const std::string& where() const { return where_; }
+
  private:
   SafeTensorFile(std::shared_ptr<const std::byte> data, std::size_t size, std::string where);
 
