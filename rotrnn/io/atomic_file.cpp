@@ -57,17 +57,6 @@ void sync_file(const fs::path& file) {
     fail_with(file, "flush to the disk", errno, "check the disk");
 }
 
-// Everything has to be on the disk before the rename: a rename may become durable first, and would
-// then show a folder of empty files after a power failure.
-void sync_tree(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::file_type type = entry.symlink_status().type();
-    if (type == fs::file_type::regular) sync_file(entry.path());
-    if (type == fs::file_type::directory) sync_folder(entry.path());
-  }
-  sync_folder(folder);
-}
-
 void check_replaceable(const fs::path& fresh, const fs::path& target) {
   if (!fs::is_directory(fresh))
     throw std::runtime_error(
@@ -147,11 +136,10 @@ std::string read_file(const fs::path& file, std::size_t limit) {
   return contents;
 }
 
-std::string read_back(const fs::path& file) {
-  const Descriptor descriptor(file, O_RDONLY);
+void drop_cache(const fs::path& file) {
   // A wish: only pages that are on the disk are dropped, and a file system in memory drops none.
+  const Descriptor descriptor(file, O_RDONLY);
   if (descriptor >= 0) ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
-  return read_file(file);
 }
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
@@ -217,6 +205,28 @@ void write_file_atomically(const fs::path& file, std::string_view contents) {
   output.commit();
 }
 
+void write_new_file(const fs::path& file, std::string_view contents) {
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  bool done = descriptor >= 0;
+  while (done && !contents.empty()) {
+    const ssize_t count = ::write(descriptor, contents.data(), contents.size());
+    done = count >= 0 || errno == EINTR;
+    if (count > 0) contents.remove_prefix(static_cast<std::size_t>(count));
+  }
+  int error = done ? 0 : errno;
+  if (descriptor >= 0 && ::close(descriptor) != 0 && error == 0) error = errno;
+  if (error != 0) fail_with(file, "write", error, "check the disk and its free space");
+}
+
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::file_type type = entry.symlink_status().type();
+    if (type == fs::file_type::regular) sync_file(entry.path());
+    if (type == fs::file_type::directory) sync_folder(entry.path());
+  }
+  sync_folder(folder);
+}
+
 void sync_folder(const fs::path& folder) {
   const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) fail_with(folder, "open the folder", errno, "check the path");
@@ -230,6 +240,8 @@ void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder)
   const fs::path fresh = without_trailing_slash(fresh_folder);
   const fs::path target = without_trailing_slash(target_folder);
   check_replaceable(fresh, target);
+  // Everything has to be on the disk before the rename: a rename may become durable first, and
+  // would then show a folder of empty files after a power failure.
   sync_tree(fresh);
   // The new names are durable before the old folder goes.
   if (!fs::exists(target)) {
@@ -252,18 +264,19 @@ void rotate_folder(const fs::path& fresh_folder, const fs::path& target_folder,
   const fs::path target = without_trailing_slash(target_folder);
   const fs::path previous = without_trailing_slash(previous_folder);
   check_replaceable(fresh, target);
-  sync_tree(fresh);
   if (!fs::exists(target)) {
     rename_or_fail(fresh, target);
+    sync_parents(fresh, target);
   } else if (exchange(fresh, target)) {
-    // Durable by its new name before anything older goes; `fresh` is the old one now.
+    // Durable by its new name before anything older goes; `fresh` is the old one now. What becomes
+    // of that is no matter of life and death, so it is not flushed.
     sync_parents(fresh, target);
     if (!fs::exists(previous) || !exchange(fresh, previous)) rename_or_fail(fresh, previous);
     fs::remove_all(fresh);
   } else {
     replace_by_renames(fresh, target, previous);
+    sync_parents(fresh, target);
   }
-  sync_parents(fresh, target);
 }
 
 fs::path existing_folder(const fs::path& target_folder) {

@@ -14,9 +14,9 @@ inline constexpr std::size_t kMaxTextBytes = 100'000'000;
 std::string read_file(const std::filesystem::path& file,
                       std::size_t limit = std::string().max_size());
 
-/// The same from the disk, where the system can forget what it keeps in memory of a file: what was
-/// just written can be read after the power has failed.
-std::string read_back(const std::filesystem::path& file);
+/// Lets the system forget what it keeps of a file in memory, if it will: what is read next is then
+/// what is on the disk.
+void drop_cache(const std::filesystem::path& file);
 
 /// A file that appears at `target` whole, by commit(), or not at all.
 class AtomicFile {
@@ -50,6 +50,13 @@ class AtomicFile {
 /// Replaces `file` by `contents`; after a failure, or a kill, the previous file is still there.
 void write_file_atomically(const std::filesystem::path& file, std::string_view contents);
 
+/// Writes a file in a folder that nobody knows yet: not atomic, not flushed. For sync_tree() and a
+/// rename of the folder.
+void write_new_file(const std::filesystem::path& file, std::string_view contents);
+
+/// Returns when a folder is on the disk, with everything below.
+void sync_tree(const std::filesystem::path& folder);
+
 /// Makes the names in `folder` (files created, renamed, removed) survive a power failure.
 void sync_folder(const std::filesystem::path& folder);
 
@@ -59,8 +66,9 @@ void sync_folder(const std::filesystem::path& folder);
 /// `fresh`.
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& target);
 
-/// The same, but the old `target` becomes `previous`, in the place of an older one. A kill leaves
-/// whole folders at two of `fresh`, `target` and `previous` at least, once there were two.
+/// The same of a folder that is on the disk already (sync_tree), and the old `target` becomes
+/// `previous`, in the place of an older one. A kill leaves whole folders at two of `fresh`,
+/// `target` and `previous` at least, once there were two.
 void rotate_folder(const std::filesystem::path& fresh, const std::filesystem::path& target,
                    const std::filesystem::path& previous);
 

@@ -215,28 +215,16 @@ std::pair<dev_t, ino_t> identity(const std::filesystem::path& folder) {
                                               : std::pair<dev_t, ino_t>();
 }
 
-// Reads what was written and compares it with what should have been; notes its checksum.
-void prove(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
-           Checksums& sums) {
-  std::string bytes = read_back(file);
-  sums[file.filename().string()] = sha256_hex(bytes);
-  const auto read = SafeTensorFile::from_bytes(std::move(bytes), file.string());
-  bool same = read.names().size() == tensors.size();
-  for (const auto& [name, tensor] : tensors) {
-    const SafeTensor& found = read.at(name);
-    same = same && found.dtype == tensor.dtype && found.shape == tensor.shape &&
-           std::ranges::equal(found.data, tensor.data);
+// By what every reader does, from the disk: checksums, format, sizes.
+void prove(const std::filesystem::path& folder, const Checksums& sums, Parts parts) {
+  drop_cache(folder / kChecksumFile);
+  for (const auto& [name, sum] : sums) drop_cache(folder / name);
+  if (read_file(folder / kChecksumFile) != checksums_text(sums)) {
+    throw std::runtime_error(
+        fmt::format("{}: what was read back is not what was written; check the disk",
+                    (folder / kChecksumFile).string()));
   }
-  if (!same) {
-    throw std::runtime_error(fmt::format(
-        "{}: what was read back is not what was written; check the disk", file.string()));
-  }
-}
-
-void prove(const std::filesystem::path& file, const std::string& text) {
-  if (read_back(file) == text) return;
-  throw std::runtime_error(
-      fmt::format("{}: what was read back is not what was written; check the disk", file.string()));
+  read_once(folder, parts);
 }
 
 }  // namespace
@@ -263,16 +251,17 @@ void write_checkpoint(const std::filesystem::path& folder, const CheckpointHeade
                       std::span<const NamedTensor> weights, std::span<const NamedTensor> moments) {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
-  const std::string state = header_text(header);
-  write_safetensors(folder / kWeightsFile, weights, {{"format", "rotrnn"}});
-  if (!moments.empty()) write_safetensors(folder / kOptimiserFile, moments);
-  write_file_atomically(folder / kStateFile, state);
-  Checksums sums{{kStateFile, sha256_hex(state)}};
-  prove(folder / kStateFile, state);
-  prove(folder / kWeightsFile, weights, sums);
-  if (!moments.empty()) prove(folder / kOptimiserFile, moments, sums);
-  write_file_atomically(folder / kChecksumFile, checksums_text(sums));
-  prove(folder / kChecksumFile, checksums_text(sums));
+  Checksums sums;
+  const auto write = [&](const char* name, const std::string& bytes) {
+    sums[name] = sha256_hex(bytes);
+    write_new_file(folder / name, bytes);
+  };
+  write(kWeightsFile, safetensors_bytes(folder / kWeightsFile, weights, {{"format", "rotrnn"}}));
+  if (!moments.empty()) write(kOptimiserFile, safetensors_bytes(folder / kOptimiserFile, moments));
+  write(kStateFile, header_text(header));
+  write_new_file(folder / kChecksumFile, checksums_text(sums));
+  sync_tree(folder);
+  prove(folder, sums, moments.empty() ? Parts::weights : Parts::all);
 }
 
 std::string header_text(const CheckpointHeader& header) {

@@ -57,8 +57,8 @@ inline constexpr char kStateFile[] = "state.json";
 /// read again.
 Checkpoint read_checkpoint(const std::filesystem::path& folder, Parts parts);
 
-/// Writes a checkpoint to the new folder `folder`, reads it back from the disk, compares, and
-/// writes the checksums last. Without `moments` it can be used but not resumed.
+/// Writes a checkpoint to `folder`, flushes it to the disk, and proves that it can be read: back
+/// from there, by its checksums. Without `moments` it can be used but not resumed.
 void write_checkpoint(const std::filesystem::path& folder, const CheckpointHeader& header,
                       std::span<const NamedTensor> weights, std::span<const NamedTensor> moments);
 

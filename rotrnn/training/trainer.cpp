@@ -238,7 +238,8 @@ class Trainer {
   // Now, and not when it is wanted at the end.
   void check_best() {
     try {
-      read_checkpoint(find_checkpoint(request_.out, Which::best), Parts::weights);
+      const auto folder = existing_folder(request_.out / kBest);
+      read_checkpoint(folder.empty() ? request_.out / kBest : folder, Parts::weights);
     } catch (const std::runtime_error& error) {
       warn(
           fmt::format("{}. The best weights will be those of the steps that follow", error.what()));
@@ -305,13 +306,11 @@ class Trainer {
     if (found.in_weights || state_.skipped_in_a_row >= options_.non_finite_limit) {
       if (metrics_) metrics_->sync();
       throw std::runtime_error(fmt::format(
-          "training stopped after {} in a row without a finite loss and gradient: {}. Lower "
-          "training.global_lr "
-          "and training.recurrent_lr, or set training.clip = 1, and start from the last good "
-          "weights with --init-from {}",
-          state_.skipped_in_a_row == 1 ? "a step"
-                                       : fmt::format("{} steps", state_.skipped_in_a_row),
-          text, request_.out.string()));
+          "training stopped: no finite loss and gradient in the last {} step{}. {}. Lower "
+          "training.global_lr and training.recurrent_lr, or set training.clip = 1, and start from "
+          "the last good weights with --init-from {}",
+          state_.skipped_in_a_row, state_.skipped_in_a_row == 1 ? "" : "s", text,
+          request_.out.string()));
     }
     if (state_.skipped <= 10 || state_.skipped % 100 == 0) warn("skipped " + text);
   }

@@ -458,7 +458,11 @@ TEST_F(AtomicFileTest, ReadingStopsAtTheLimit) {
   EXPECT_EQ(read_file(folder_ / "file", 5), "12345");
   EXPECT_TRUE(has(message_of([&] { read_file(folder_ / "file", 4); }), "more than 4 bytes"));
   EXPECT_TRUE(has(message_of([&] { read_file("/dev/zero", 100000); }), "more than 100000 bytes"));
-  EXPECT_EQ(read_back(folder_ / "file"), "12345");
+  drop_cache(folder_ / "file");
+  EXPECT_EQ(read_file(folder_ / "file"), "12345");
+  write_new_file(folder_ / "new", "12345");
+  EXPECT_EQ(read_file(folder_ / "new"), "12345");
+  EXPECT_TRUE(has(message_of([&] { write_new_file(folder_ / "new", ""); }), "File exists"));
 }
 
 TEST_F(AtomicFileTest, RotatingKeepsThePreviousFolder) {

@@ -163,7 +163,7 @@ TEST_F(NonFiniteSteps, StopTheRunWhenTheyGoOn) {
   config_.training.checkpoint_every = 1;
   config_.training.non_finite_limit = 5;
   const auto message = message_of<std::runtime_error>([&] { run("a"); });
-  for (const char* part : {"5 steps in a row", "step 5:", "loss nan", "gradient of \"", "train.csv",
+  for (const char* part : {"the last 5 steps", "step 5:", "loss nan", "gradient of \"", "train.csv",
                            "training.global_lr", "--init-from"}) {
     EXPECT_NE(message.find(part), std::string::npos) << part << " in " << message;
   }
