@@ -46,6 +46,7 @@ void StepGuard::undo() {
 }
 
 std::string non_finite_parameter(const AdamW& optimiser) {
+  if (optimiser.finite()) return "";
   for (const auto& slot : optimiser.slots()) {
     if (!finite(slot.parameter) || !finite(slot.first) || !finite(slot.second)) return slot.name;
   }

@@ -9,22 +9,12 @@
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/kernels/threads.h"
 #include "rotrnn/training/batch.h"
-#include "rotrnn/training/tensor_file.h"
 
 namespace rotrnn {
 namespace {
 
 // Tokens of one evaluation batch: enough to keep the cores busy, few enough for any memory.
 constexpr int64_t kEvaluationTokens = 32768;
-
-NamedTensors moments_of(const AdamW& optimiser) {
-  NamedTensors tensors;
-  for (const auto& slot : optimiser.slots()) {
-    tensors.emplace_back("first." + slot.name, slot.first);
-    tensors.emplace_back("second." + slot.name, slot.second);
-  }
-  return tensors;
-}
 
 }  // namespace
 
@@ -120,14 +110,28 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
   return scorer.finish(examples.size());
 }
 
+NamedTensors moments_of(const AdamW& optimiser) {
+  NamedTensors tensors;
+  for (const auto& slot : optimiser.slots()) {
+    tensors.emplace_back("first." + slot.name, slot.first);
+    tensors.emplace_back("second." + slot.name, slot.second);
+  }
+  return tensors;
+}
+
 void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
                      const AdamW* optimiser, const CheckpointHeader& header,
                      const std::filesystem::path& previous) {
+  save_checkpoint(folder, state_of(model), optimiser ? moments_of(*optimiser) : NamedTensors(),
+                  header, previous);
+}
+
+void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,
+                     const NamedTensors& moments, const CheckpointHeader& header,
+                     const std::filesystem::path& previous) {
   const std::filesystem::path fresh = folder.string() + ".new";
-  const TensorBytes weights(state_of(model));
-  const TensorBytes moments(optimiser ? moments_of(*optimiser) : NamedTensors());
   try {
-    write_checkpoint(fresh, header, weights.views, moments.views);
+    write_checkpoint(fresh, header, TensorBytes(weights).views, TensorBytes(moments).views);
     previous.empty() ? replace_folder(fresh, folder) : rotate_folder(fresh, folder, previous);
   } catch (...) {
     std::error_code ignored;

@@ -6,6 +6,7 @@
 #include "rotrnn/training/adamw.h"
 #include "rotrnn/training/checkpoint.h"
 #include "rotrnn/training/evaluate.h"
+#include "rotrnn/training/tensor_file.h"
 
 namespace rotrnn {
 
@@ -19,6 +20,12 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples);
 void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
                      const AdamW* optimiser, const CheckpointHeader& header,
                      const std::filesystem::path& previous = {});
+void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,
+                     const NamedTensors& moments, const CheckpointHeader& header,
+                     const std::filesystem::path& previous = {});
+
+/// The moments of all parameters by name.
+NamedTensors moments_of(const AdamW& optimiser);
 
 /// Loads the weights, and the moments when an optimiser is given.
 void load_checkpoint(const Checkpoint& checkpoint, SequenceModelImpl& model, AdamW* optimiser);

@@ -22,6 +22,7 @@
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
 #include "rotrnn/training/run_folder.h"
+#include "rotrnn/training/saver.h"
 #include "rotrnn/training/schedule.h"
 
 namespace rotrnn {
@@ -120,14 +121,16 @@ class Trainer {
   TrainOutcome steps() {
     while (state_.step < options_.steps) {
       step();
+      saver_.check();
       if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
       const bool last = state_.step == options_.steps;
       if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
       const bool stop = observer_.stop && observer_.stop();
       save_if_due(last || stop);
-      if (stop && !last) return outcome(false);
+      if (stop && !last) break;
     }
-    return finish();
+    saver_.wait();
+    return state_.step < options_.steps ? outcome(false) : finish();
   }
 
   Sampler make_sampler() const {
@@ -401,10 +404,10 @@ class Trainer {
                       "last good one",
                       state_.step, bad, request_.out.string()));
     }
-    metrics_->sync();
-    save_checkpoint(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
-                    {request_.config, data_.facts, state_, ""},
-                    which == kLast ? request_.out / kPrevious : std::filesystem::path());
+    saver_.save(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
+                {request_.config, data_.facts, state_, ""},
+                which == kLast ? request_.out / kPrevious : std::filesystem::path(),
+                [this] { metrics_->sync(); });
   }
 
   TrainOutcome outcome(bool finished) const {
@@ -447,6 +450,7 @@ class Trainer {
   std::unique_ptr<MetricsLog> metrics_;
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
+  CheckpointSaver saver_;                // its thread writes the metrics to the disk
   std::unique_ptr<BatchLoader> loader_;  // last: it reads the data
 };
 
