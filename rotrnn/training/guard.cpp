@@ -3,11 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
+
 namespace rotrnn {
 namespace {
 
 bool finite(const torch::Tensor& tensor) {
   return torch::isfinite(tensor).all().item<bool>();
+}
+
+// Without the sign that a NaN can have and that says nothing.
+std::string text_of(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{}", value);
 }
 
 // The numbers of the examples of a batch.
@@ -65,12 +72,9 @@ NonFinite find_non_finite(const AdamW& optimiser, const std::vector<Batch>& part
 }
 
 nlohmann::ordered_json to_json(const NonFinite& found) {
-  return {{"step", found.step},
-          {"split", "skipped"},
-          {"loss", fmt::format("{}", found.loss)},
-          {"gradient_norm", fmt::format("{}", found.gradient_norm)},
-          {"parameter", found.parameter},
-          {"examples", found.examples}};
+  return {{"step", found.step},           {"split", "skipped"},
+          {"loss", text_of(found.loss)},  {"gradient_norm", text_of(found.gradient_norm)},
+          {"parameter", found.parameter}, {"examples", found.examples}};
 }
 
 std::string describe(const NonFinite& found, const Examples& examples) {
@@ -86,8 +90,8 @@ std::string describe(const NonFinite& found, const Examples& examples) {
                                 ? fmt::format("\"{}\" itself not finite", found.parameter)
                                 : fmt::format("gradient of \"{}\" not finite", found.parameter);
   return fmt::format("step {}: loss {}, gradient norm {}, {}; training examples {}{}", found.step,
-                     found.loss, found.gradient_norm, where, fmt::join(names, ", "),
-                     found.examples.size() > kMost ? ", …" : "");
+                     text_of(found.loss), text_of(found.gradient_norm), where,
+                     fmt::join(names, ", "), found.examples.size() > kMost ? ", …" : "");
 }
 
 }  // namespace rotrnn

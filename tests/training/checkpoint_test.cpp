@@ -90,10 +90,16 @@ class CheckpointTest : public testing::Test {
 
   // With another state.json, and checksums that fit: what a stranger could make.
   fs::path forge(const std::function<void(CheckpointHeader&)>& change) {
+    const fs::path folder = write("forged");
     CheckpointHeader header = header_;
     change(header);
-    write_checkpoint(folder_ / "forged", header, weights(1).get(), weights(2).get());
-    return folder_ / "forged";
+    put(folder / "state.json", header_text(header));
+    std::string sums;
+    for (const char* name : {"optimiser.safetensors", "state.json", "weights.safetensors"}) {
+      sums += sha256_hex(read_file(folder / name)) + "  " + name + "\n";
+    }
+    put(folder / "SHA256SUMS", sums);
+    return folder;
   }
 
   static std::string refused(const fs::path& folder, Parts parts = Parts::all) {

@@ -42,8 +42,9 @@ void flip(const fs::path& file) {
 class NonFiniteSteps : public testing::Test {
  protected:
   NonFiniteSteps() {
+    fs::create_directories(folder_ / "data");
     for (const char* name : {"train", "val", "test"}) {
-      std::ofstream out(folder_ / (std::string(name) + ".csv"));
+      std::ofstream out(folder_ / "data" / (std::string(name) + ".csv"));
       out << "series,kind\n";
       for (int i = 0; i < 8; ++i) {
         const bool bad = name == std::string("train") && i == 3;
@@ -74,7 +75,7 @@ checkpoint_every = 100
 threads = 1
 )",
                            "overflow");
-    config_.task.path = folder_.path().string();
+    config_.task.path = (folder_ / "data").string();
   }
 
   TrainOutcome run(const std::string& out, bool resume = false) {
@@ -178,7 +179,6 @@ TEST_F(NonFiniteSteps, WeightsThatAreNotFiniteAreNeverSaved) {
   config_.training.batch = 2;
   config_.training.warmup = 0;
   config_.training.checkpoint_every = 1;
-  run("good");
   TrainRequest request{config_, folder_ / "bad", false, {}};
   request.config.training.global_lr = 999;
   request.config.training.recurrent_lr = 999;
