@@ -84,7 +84,11 @@ CheckpointHeader header_from(const Json& json, int format, const std::string& wh
   header.version = json.at("version").get<std::string>();
   header.config = parse_config(json.at("config").get<std::string>(), where + " (config)");
   check(header.config);
-  header.facts = parse_facts(json.at("task"));
+  try {
+    header.facts = parse_facts(json.at("task"));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error(fmt::format("{}: {}", where, error.what()));
+  }
   const Json& state = json.at("state");
   TrainState& s = header.state;
   s.step = state.at("step").get<int64_t>();

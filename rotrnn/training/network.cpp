@@ -224,6 +224,10 @@ Evaluation evaluate_run(const EvaluationRequest& request) {
   out.step = header.state.step;
   out.classes = header.facts.classes;
   out.messages = data.messages;
+  if (!checkpoint.checked) {
+    out.messages.push_back(
+        fmt::format("{}: of an older format, which has no checksums", checkpoint.folder.string()));
+  }
   return out;
 }
 
