@@ -32,24 +32,43 @@ std::vector<int64_t> examples_of(const std::vector<Batch>& parts, int64_t towers
 }  // namespace
 
 StepGuard::StepGuard(SequenceModelImpl& model) {
-  for (const auto& module : model.modules(/*include_self=*/false)) {
-    const auto* norm = dynamic_cast<const NormImpl*>(module.get());
+  const torch::NoGradGuard no_grad;
+  std::vector<torch::Tensor> values;
+  for (const auto& entry : model.named_modules("", /*include_self=*/false)) {
+    const auto* norm = dynamic_cast<const NormImpl*>(entry.value().get());
     if (norm == nullptr || !norm->running_mean.defined()) continue;
-    for (const torch::Tensor& t : {norm->running_mean, norm->running_var}) {
-      statistics_.push_back(t);
-      copies_.push_back(t.clone());
-    }
+    statistics_.emplace_back(entry.key() + ".running_mean", norm->running_mean);
+    statistics_.emplace_back(entry.key() + ".running_var", norm->running_var);
+  }
+  if (statistics_.empty()) return;
+  for (const auto& [name, tensor] : statistics_) values.push_back(tensor.flatten());
+  flat_ = torch::cat(values);
+  copy_ = flat_.clone();
+  int64_t at = 0;
+  for (auto& [name, tensor] : statistics_) {
+    tensor.set_data(flat_.narrow(0, at, tensor.numel()).view(tensor.sizes()));
+    at += tensor.numel();
   }
 }
 
 void StepGuard::remember() {
-  const torch::NoGradGuard no_grad;
-  for (size_t i = 0; i < copies_.size(); ++i) copies_[i].copy_(statistics_[i]);
+  if (flat_.defined()) copy_.copy_(flat_);
 }
 
 void StepGuard::undo() {
-  const torch::NoGradGuard no_grad;
-  for (size_t i = 0; i < copies_.size(); ++i) statistics_[i].copy_(copies_[i]);
+  if (flat_.defined()) flat_.copy_(copy_);
+}
+
+bool StepGuard::finite() const {
+  // A sum that overflows without any that is not finite is of no use either.
+  return !flat_.defined() || std::isfinite(flat_.sum().item<double>());
+}
+
+std::string StepGuard::non_finite() const {
+  for (const auto& [name, tensor] : statistics_) {
+    if (!rotrnn::finite(tensor)) return name;
+  }
+  return "";
 }
 
 std::string non_finite_parameter(const AdamW& optimiser) {
@@ -60,13 +79,15 @@ std::string non_finite_parameter(const AdamW& optimiser) {
   return "";
 }
 
-NonFinite find_non_finite(const AdamW& optimiser, const std::vector<Batch>& parts, int64_t towers) {
+NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
+                          const std::vector<Batch>& parts, int64_t towers) {
   NonFinite out;
   out.parameter = non_finite_parameter(optimiser);
   out.in_weights = !out.parameter.empty();
   for (const auto& slot : optimiser.slots()) {
     if (out.parameter.empty() && !finite(slot.parameter.grad())) out.parameter = slot.name;
   }
+  if (out.parameter.empty()) out.parameter = guard.non_finite();
   out.examples = examples_of(parts, towers);
   return out;
 }
@@ -88,6 +109,8 @@ std::string describe(const NonFinite& found, const Examples& examples) {
   const std::string where = found.parameter.empty() ? "all gradients finite"
                             : found.in_weights
                                 ? fmt::format("\"{}\" itself not finite", found.parameter)
+                            : found.parameter.find(".running_") != std::string::npos
+                                ? fmt::format("\"{}\" not finite", found.parameter)
                                 : fmt::format("gradient of \"{}\" not finite", found.parameter);
   return fmt::format("step {}: loss {}, gradient norm {}, {}; training examples {}{}", found.step,
                      text_of(found.loss), text_of(found.gradient_norm), where,

@@ -18,9 +18,9 @@ struct NonFinite {
   std::vector<int64_t> examples;  // numbers of the batch
 };
 
-/// Lets a step with a loss or gradient that is not finite be as if it had not been. The weights and
-/// moments need no guard, since the optimiser is not called; running statistics of batch norm have
-/// moved by the forward pass, so they are copied before every step: a few kilobytes.
+/// Lets a step that is not finite be as if it had not been. The weights and moments need no guard,
+/// since the optimiser is not called; running statistics of batch norm have moved by the forward
+/// pass, so they are copied before every step. For that they become views of one flat array.
 class StepGuard {
  public:
   explicit StepGuard(SequenceModelImpl& model);
@@ -29,13 +29,20 @@ class StepGuard {
   void remember();
   /// Puts back what the step has moved.
   void undo();
+  /// Whether the statistics are. A variance can overflow while the loss is a number.
+  bool finite() const;
+  /// The first that is not, by name.
+  std::string non_finite() const;
 
  private:
-  std::vector<torch::Tensor> statistics_, copies_;
+  std::vector<std::pair<std::string, torch::Tensor>> statistics_;
+  torch::Tensor flat_, copy_;  // undefined without batch norm
 };
 
-/// Finds out what was wrong, from the gradients and the batch of the step.
-NonFinite find_non_finite(const AdamW& optimiser, const std::vector<Batch>& parts, int64_t towers);
+/// Finds out what was wrong, from the weights, the gradients, the statistics and the batch of the
+/// step, before undo().
+NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
+                          const std::vector<Batch>& parts, int64_t towers);
 
 /// For metrics.jsonl, where a number that is not finite is a text; and in a line for people, with
 /// the names of the first examples.

@@ -275,7 +275,7 @@ class Trainer {
     guard_.remember();
     const double loss = gradients(parts, &tokens);
     const double norm = optimiser_.gradient_norm();
-    const bool finite = std::isfinite(loss) && std::isfinite(norm);
+    const bool finite = std::isfinite(loss) && std::isfinite(norm) && guard_.finite();
     if (!finite) skip(loss, norm, parts);
     if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
     const double factor = learning_rate_factor(options_, steps_per_epoch_, state_.step);
@@ -297,10 +297,10 @@ class Trainer {
 
   // Leaves the network as it was before the step; throws when this goes on for too long.
   void skip(double loss, double norm, const std::vector<Batch>& parts) {
+    NonFinite found = find_non_finite(optimiser_, guard_, parts, data_.train.towers());
     guard_.undo();
     ++state_.skipped;
     ++state_.skipped_in_a_row;
-    NonFinite found = find_non_finite(optimiser_, parts, data_.train.towers());
     found.step = state_.step + 1;
     found.loss = loss;
     found.gradient_norm = norm;
