@@ -187,13 +187,14 @@ int run(const Options& o) {
   Progress progress(o.quiet);
   CompareObserver observer;
   observer.message = [&](const std::string& text) { progress.message(text); };
+  observer.train.warning = [&](const std::string& text) { progress.warning(text); };
   observer.train.step = [&](const StepReport& report) { progress.step(report); };
   observer.train.evaluation = [&](const EvaluationReport& r) { progress.evaluation(r); };
   observer.train.stop = interrupted;
   observer.changed = [&](const Comparison& comparison) {
     write_file_atomically(request.out / "compare.md", markdown(comparison));
   };
-  catch_interrupts();
+  catch_interrupts(/*announce=*/true);
   const Comparison comparison = compare(request, observer);
   progress.finish();
   if (o.json) {

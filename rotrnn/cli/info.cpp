@@ -34,7 +34,8 @@ Subject read_subject(const Options& o) {
   } else if (fs::is_directory(o.subject)) {
     if (!o.settings.empty())
       throw std::invalid_argument("--set goes with a config, not with a run");
-    CheckpointHeader header = read_header(find_checkpoint(o.subject, Which::best));
+    CheckpointHeader header =
+        read_checkpoint(find_checkpoint(o.subject, Which::best), Parts::weights).header;
     subject.config = std::move(header.config);
     subject.step = header.state.step;
     subject.facts = std::move(header.facts);

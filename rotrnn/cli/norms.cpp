@@ -10,7 +10,7 @@
 #include "rotrnn/cli/progress.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/run_folder.h"
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {
@@ -47,8 +47,8 @@ bool run_cell(const NormsCell& cell, const Options& o, const std::string& name) 
   TrainRequest request;
   request.config = cell.config;
   request.out = cell.run;
-  if (!existing_folder(cell.run / "last").empty()) {
-    const CheckpointHeader header = read_header(find_checkpoint(cell.run, Which::last));
+  if (can_resume(cell.run)) {
+    const CheckpointHeader header = find_resumable(cell.run, Parts::header).checkpoint.header;
     const auto changed = differences(header.config, cell.config);
     if (!changed.empty()) {
       throw std::invalid_argument(
@@ -63,6 +63,7 @@ bool run_cell(const NormsCell& cell, const Options& o, const std::string& name) 
   }
   progress.message(name);
   TrainObserver observer;
+  observer.warning = [&](const std::string& text) { progress.warning(text); };
   observer.step = [&](const StepReport& report) { progress.step(report); };
   observer.stop = interrupted;
   const TrainOutcome outcome = train(request, observer);
@@ -95,7 +96,7 @@ std::string command_of(const Options& o) {
 int run(const Options& o) {
   const NormsPlan plan = make_plan(o);
   const std::vector<NormsCell> cells = cells_of(plan);
-  catch_interrupts();
+  catch_interrupts(/*announce=*/true);
   for (size_t i = 0; i < cells.size(); ++i) {
     const NormsCell& cell = cells[i];
     const std::string name = fmt::format(

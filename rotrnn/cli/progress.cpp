@@ -36,13 +36,19 @@ void Progress::message(const std::string& text) {
   fmt::print(stderr, "{}\n", text);
 }
 
+void Progress::warning(const std::string& text) {
+  clear();
+  fmt::print(stderr, "warning: {}\n", text);
+}
+
 void Progress::step(const StepReport& r) {
   const bool last = r.step == r.steps;
   if (quiet_ || (!last && now() - last_shown_ < (terminal_ ? kBarSeconds : kLineSeconds))) return;
   last_shown_ = now();
   const std::string facts =
-      fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left", r.step, r.steps, r.loss,
-                  grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left));
+      fmt::format("step {}/{}  loss {:.4f}  {} tokens/s  {} left{}", r.step, r.steps, r.loss,
+                  grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left),
+                  r.skipped > 0 ? fmt::format("  {} skipped", grouped(r.skipped)) : "");
   if (!terminal_) {
     fmt::print(stderr, "{}\n", facts);
     return;

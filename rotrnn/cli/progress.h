@@ -11,6 +11,8 @@ class Progress {
  public:
   explicit Progress(bool quiet);
   void message(const std::string& text);
+  /// Also when quiet.
+  void warning(const std::string& text);
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
   /// Ends the bar's line.

@@ -10,9 +10,8 @@
 #include "rotrnn/cli/progress.h"
 #include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
-#include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"
-#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/run_folder.h"
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {
@@ -29,7 +28,7 @@ struct Options {
 };
 
 bool holds_a_run(const fs::path& folder) {
-  return fs::exists(folder / "config.toml") || fs::exists(folder / "last");
+  return fs::exists(folder / "config.toml") || can_resume(folder);
 }
 
 // runs/NAME, or the first of runs/NAME-2, -3, … that is free.
@@ -45,9 +44,9 @@ fs::path free_folder(const std::string& config) {
 bool may_change(const std::string& key) {
   for (const char* allowed :
        {"training.steps", "training.threads", "training.log_every", "training.evaluate_every",
-        "training.checkpoint_every", "training.kernels", "training.memory", "task.path",
-        "task.train_path", "task.validation_path", "task.test_path", "task.cache",
-        "task.memory_mb"}) {
+        "training.checkpoint_every", "training.keep_checkpoint_every", "training.non_finite_limit",
+        "training.kernels", "training.memory", "task.path", "task.train_path",
+        "task.validation_path", "task.test_path", "task.cache", "task.memory_mb"}) {
     if (key == allowed) return true;
   }
   return false;
@@ -59,8 +58,7 @@ Config read_config(const Options& options) {
 }
 
 Config resumed_config(const Options& options, const fs::path& out) {
-  const auto folder = find_checkpoint(out, Which::last);
-  const Config saved = read_header(folder).config;
+  const Config saved = find_resumable(out, Parts::all).checkpoint.header.config;
   Config config = saved;
   if (!options.config.empty()) {
     config = load_config(options.config, options.settings);
@@ -91,7 +89,7 @@ TrainRequest make_request(const Options& options) {
     if (!holds_a_run(options.out)) {
       throw std::runtime_error(fmt::format("{}: there is no run to resume in it", options.out));
     }
-    request.resume = !existing_folder(request.out / "last").empty();
+    request.resume = can_resume(request.out);
     if (request.resume) {
       request.config = resumed_config(options, request.out);
     } else if (options.config.empty()) {
@@ -115,10 +113,7 @@ TrainRequest make_request(const Options& options) {
                         request.out.string()));
       }
       const FolderLock lock(request.out);
-      for (const char* part : {"last", "best", "last.old", "best.old", "last.new", "best.new",
-                               "metrics.jsonl", "config.toml", "splits.tsv"}) {
-        fs::remove_all(request.out / part);
-      }
+      clear_run(request.out);
     }
   }
   if (options.threads >= 0) request.config.training.threads = options.threads;
@@ -144,6 +139,12 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
              test.classes ? "accuracy " + percent(outcome.best_score)
                           : fmt::format("loss {:.4f}", -outcome.best_score),
              grouped(outcome.parameters), duration(outcome.seconds));
+  if (outcome.skipped > 0) {
+    fmt::print(
+        "{} of {} steps were skipped, since their loss or gradient was not finite; "
+        "metrics.jsonl tells which\n",
+        grouped(outcome.skipped), grouped(outcome.step));
+  }
   fmt::print("\nnext:\n");
   fmt::print("  {} eval {}\n", program(), run);
   const TaskOptions& task = request.config.task;
@@ -161,10 +162,11 @@ int run(const Options& options) {
   Progress progress(options.quiet);
   TrainObserver observer;
   observer.message = [&](const std::string& text) { progress.message(text); };
+  observer.warning = [&](const std::string& text) { progress.warning(text); };
   observer.step = [&](const StepReport& report) { progress.step(report); };
   observer.evaluation = [&](const EvaluationReport& report) { progress.evaluation(report); };
   observer.stop = interrupted;
-  catch_interrupts();
+  catch_interrupts(/*announce=*/true);
   const TrainOutcome outcome = train(request, observer);
   progress.finish();
   print_outcome(request, outcome);

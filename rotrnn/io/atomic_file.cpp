@@ -57,17 +57,6 @@ void sync_file(const fs::path& file) {
     fail_with(file, "flush to the disk", errno, "check the disk");
 }
 
-// Everything has to be on the disk before the rename: a rename may become durable first, and would
-// then show a folder of empty files after a power failure.
-void sync_tree(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    const fs::file_type type = entry.symlink_status().type();
-    if (type == fs::file_type::regular) sync_file(entry.path());
-    if (type == fs::file_type::directory) sync_folder(entry.path());
-  }
-  sync_folder(folder);
-}
-
 void check_replaceable(const fs::path& fresh, const fs::path& target) {
   if (!fs::is_directory(fresh))
     throw std::runtime_error(
@@ -119,11 +108,17 @@ void replace_by_renames(const fs::path& fresh, const fs::path& target, const fs:
 
 }  // namespace
 
-std::string read_file(const fs::path& file) {
+std::string read_file(const fs::path& file, std::size_t limit) {
   const char* advice = "check the path and its permissions";
   const Descriptor descriptor(file, O_RDONLY);
   struct stat status {};
   if (descriptor < 0 || ::fstat(descriptor, &status) != 0) fail_with(file, "open", errno, advice);
+  const auto refuse_above_limit = [&](std::size_t size) {
+    if (size <= limit) return;
+    throw std::runtime_error(fmt::format("{}: has more than {} bytes; it is not what is read here",
+                                         file.string(), limit));
+  };
+  refuse_above_limit(static_cast<std::size_t>(status.st_size));
 
   // One byte more than the file has, so that its end is seen without growing the buffer.
   std::string contents(static_cast<std::size_t>(status.st_size) + 1, '\0');
@@ -134,10 +129,17 @@ std::string read_file(const fs::path& file) {
     if (count < 0) fail_with(file, "read", errno, advice);
     if (count == 0) break;
     filled += static_cast<std::size_t>(count);
+    refuse_above_limit(filled);
     if (filled == contents.size()) contents.resize(2 * filled);
   }
   contents.resize(filled);
   return contents;
+}
+
+void drop_cache(const fs::path& file) {
+  // A wish: only pages that are on the disk are dropped, and a file system in memory drops none.
+  const Descriptor descriptor(file, O_RDONLY);
+  if (descriptor >= 0) ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
 
 AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
@@ -203,6 +205,28 @@ void write_file_atomically(const fs::path& file, std::string_view contents) {
   output.commit();
 }
 
+void write_new_file(const fs::path& file, std::string_view contents) {
+  const int descriptor = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  bool done = descriptor >= 0;
+  while (done && !contents.empty()) {
+    const ssize_t count = ::write(descriptor, contents.data(), contents.size());
+    done = count >= 0 || errno == EINTR;
+    if (count > 0) contents.remove_prefix(static_cast<std::size_t>(count));
+  }
+  int error = done ? 0 : errno;
+  if (descriptor >= 0 && ::close(descriptor) != 0 && error == 0) error = errno;
+  if (error != 0) fail_with(file, "write", error, "check the disk and its free space");
+}
+
+void sync_tree(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::file_type type = entry.symlink_status().type();
+    if (type == fs::file_type::regular) sync_file(entry.path());
+    if (type == fs::file_type::directory) sync_folder(entry.path());
+  }
+  sync_folder(folder);
+}
+
 void sync_folder(const fs::path& folder) {
   const Descriptor descriptor(folder, O_RDONLY | O_DIRECTORY);
   if (descriptor < 0) fail_with(folder, "open the folder", errno, "check the path");
@@ -216,6 +240,8 @@ void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder)
   const fs::path fresh = without_trailing_slash(fresh_folder);
   const fs::path target = without_trailing_slash(target_folder);
   check_replaceable(fresh, target);
+  // Everything has to be on the disk before the rename: a rename may become durable first, and
+  // would then show a folder of empty files after a power failure.
   sync_tree(fresh);
   // The new names are durable before the old folder goes.
   if (!fs::exists(target)) {
@@ -229,6 +255,27 @@ void replace_folder(const fs::path& fresh_folder, const fs::path& target_folder)
     replace_by_renames(fresh, target, old);
     sync_parents(fresh, target);
     fs::remove_all(old);
+  }
+}
+
+void rotate_folder(const fs::path& fresh_folder, const fs::path& target_folder,
+                   const fs::path& previous_folder) {
+  const fs::path fresh = without_trailing_slash(fresh_folder);
+  const fs::path target = without_trailing_slash(target_folder);
+  const fs::path previous = without_trailing_slash(previous_folder);
+  check_replaceable(fresh, target);
+  if (!fs::exists(target)) {
+    rename_or_fail(fresh, target);
+    sync_parents(fresh, target);
+  } else if (exchange(fresh, target)) {
+    // Durable by its new name before anything older goes; `fresh` is the old one now. What becomes
+    // of that is no matter of life and death, so it is not flushed.
+    sync_parents(fresh, target);
+    if (!fs::exists(previous) || !exchange(fresh, previous)) rename_or_fail(fresh, previous);
+    fs::remove_all(fresh);
+  } else {
+    replace_by_renames(fresh, target, previous);
+    sync_parents(fresh, target);
   }
 }
 

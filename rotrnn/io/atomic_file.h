@@ -7,8 +7,16 @@
 
 namespace rotrnn {
 
-/// The whole file as bytes.
-std::string read_file(const std::filesystem::path& file);
+/// More than any text that is read here whole, such as a config: a stranger's cannot fill memory.
+inline constexpr std::size_t kMaxTextBytes = 100'000'000;
+
+/// The whole file as bytes; std::runtime_error when it has more than `limit`.
+std::string read_file(const std::filesystem::path& file,
+                      std::size_t limit = std::string().max_size());
+
+/// Lets the system forget what it keeps of a file in memory, if it will: what is read next is then
+/// what is on the disk.
+void drop_cache(const std::filesystem::path& file);
 
 /// A file that appears at `target` whole, by commit(), or not at all.
 class AtomicFile {
@@ -42,6 +50,13 @@ class AtomicFile {
 /// Replaces `file` by `contents`; after a failure, or a kill, the previous file is still there.
 void write_file_atomically(const std::filesystem::path& file, std::string_view contents);
 
+/// Writes a file in a folder that nobody knows yet: not atomic, not flushed. For sync_tree() and a
+/// rename of the folder.
+void write_new_file(const std::filesystem::path& file, std::string_view contents);
+
+/// Returns when a folder is on the disk, with everything below.
+void sync_tree(const std::filesystem::path& folder);
+
 /// Makes the names in `folder` (files created, renamed, removed) survive a power failure.
 void sync_folder(const std::filesystem::path& folder);
 
@@ -50,6 +65,12 @@ void sync_folder(const std::filesystem::path& folder);
 /// other one at `fresh` or `target`.old; the next call overwrites `target`.old, the caller clears
 /// `fresh`.
 void replace_folder(const std::filesystem::path& fresh, const std::filesystem::path& target);
+
+/// The same of a folder that is on the disk already (sync_tree), and the old `target` becomes
+/// `previous`, in the place of an older one. A kill leaves whole folders at two of `fresh`,
+/// `target` and `previous` at least, once there were two.
+void rotate_folder(const std::filesystem::path& fresh, const std::filesystem::path& target,
+                   const std::filesystem::path& previous);
 
 /// `target` if it exists, else the `target`.old that a killed replace_folder() left, else empty.
 std::filesystem::path existing_folder(const std::filesystem::path& target);

@@ -370,6 +370,23 @@ void write_safetensors(const std::filesystem::path& file, std::span<const NamedT
   output.commit();
 }
 
+std::string safetensors_bytes(const std::filesystem::path& where,
+                              std::span<const NamedTensor> tensors,
+                              const SafeTensorMetadata& metadata) {
+  check_tensors(where, tensors);
+  const std::string header = make_header(where, tensors, metadata);
+  const uint64_t length = header.size();
+  std::size_t size = length_bytes + header.size();
+  for (const auto& [name, tensor] : tensors) size += tensor.data.size();
+  std::string bytes;
+  bytes.reserve(size);
+  bytes.append(reinterpret_cast<const char*>(&length), length_bytes);
+  bytes += header;
+  for (const auto& [name, tensor] : tensors)
+    bytes.append(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
+  return bytes;
+}
+
 SafeTensorFile::SafeTensorFile(const std::filesystem::path& file)
     : SafeTensorFile(from_bytes(read_file(file), file.string())) {}
 

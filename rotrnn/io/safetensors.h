@@ -47,6 +47,11 @@ using SafeTensorMetadata = std::map<std::string, std::string>;
 void write_safetensors(const std::filesystem::path& file, std::span<const NamedTensor> tensors,
                        const SafeTensorMetadata& metadata = {});
 
+/// The bytes of such a file; `where` stands for its path in messages.
+std::string safetensors_bytes(const std::filesystem::path& where,
+                              std::span<const NamedTensor> tensors,
+                              const SafeTensorMetadata& metadata = {});
+
 /// A safetensors file in memory, checked completely on construction: anything that breaks the
 /// format is a std::runtime_error that names the file.
 class SafeTensorFile {
@@ -71,6 +76,9 @@ class SafeTensorFile {
 
   /// The text about the file as a whole.
   const SafeTensorMetadata& metadata() const { return metadata_; }
+
+  /// The path, for messages.
+  const std::string& where() const { return where_; }
 
  private:
   SafeTensorFile(std::shared_ptr<const std::byte> data, std::size_t size, std::string where);

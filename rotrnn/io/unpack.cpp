@@ -39,6 +39,10 @@ class Unpacker {
     while (reader_.next(entry)) {
       const fs::path name = safe_name(entry.name);
       if (options_.wanted && !options_.wanted(name.generic_string())) continue;
+      if (++entries_ > options_.entries) {
+        reader_.fail(fmt::format("the archive has more than {} entries; nothing was unpacked",
+                                 options_.entries));
+      }
       add(entry, name);
     }
     for (const Link& link : links_) make(link);
@@ -170,7 +174,7 @@ class Unpacker {
   const UnpackOptions& options_;
   std::vector<char> piece_;
   std::vector<Link> links_;
-  int64_t written_ = 0;
+  int64_t written_ = 0, entries_ = 0;
 };
 
 // One flush of the file system costs less than one for each of a hundred thousand files.

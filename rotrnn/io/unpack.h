@@ -10,10 +10,14 @@ namespace rotrnn {
 /// More than any data set here unpacks to.
 inline constexpr int64_t kMaxUnpackedBytes = int64_t{200} << 30;
 
+/// The same of files, folders and links.
+inline constexpr int64_t kMaxUnpackedEntries = 20'000'000;
+
 /// What to unpack, and how much of it.
 struct UnpackOptions {
   std::function<bool(const std::string& name)> wanted;  // empty: everything
   int64_t limit = kMaxUnpackedBytes;                    // bytes of all files together
+  int64_t entries = kMaxUnpackedEntries;
 };
 
 /// Unpacks an archive to `folder`, which appears whole or not at all and replaces what was there.

@@ -74,6 +74,16 @@ Tensor S4Impl::output_reverse() const {
   return options_.bidirectional ? join(C_reverse_re, C_reverse_im) : Tensor();
 }
 
+int64_t S4Impl::length() const {
+  constexpr int64_t kMost = int64_t{1} << 31;
+  const auto L = length_.item<int64_t>();
+  if (L < 0 || L > kMost) {
+    throw std::runtime_error(fmt::format(
+        "S4: the weights say that its kernel has {} steps, which cannot be; they are damaged", L));
+  }
+  return L;
+}
+
 void S4Impl::grow(int64_t longest) const {
   int64_t L = length();
   if (L >= longest) return;

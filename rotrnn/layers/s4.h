@@ -46,7 +46,8 @@ class S4Impl : public ChannelLayer {
   /// C and C_reverse, those of the recurrence.
   std::pair<torch::Tensor, torch::Tensor> plain_outputs() const;
 
-  int64_t length() const { return length_.item<int64_t>(); }
+  /// L; std::runtime_error when a file gave one that cannot be.
+  int64_t length() const;
 
   /// Makes L at least `longest`. Changes C̃ and L, but not what the layer computes.
   void grow(int64_t longest) const;

@@ -87,6 +87,13 @@ double AdamW::gradient_norm() const {
   return gradients_.norm().item<double>();
 }
 
+bool AdamW::finite() const {
+  for (const Tensor* t : {&values_, &first_, &second_}) {
+    if (!torch::isfinite(*t).all().item<bool>()) return false;
+  }
+  return true;
+}
+
 void AdamW::scale_gradients(double factor) {
   gradients_.mul_(factor);
 }

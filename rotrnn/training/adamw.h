@@ -38,6 +38,9 @@ class AdamW {
   double gradient_norm() const;
   void scale_gradients(double factor);
 
+  /// Whether all parameters and moments are.
+  bool finite() const;
+
   const std::vector<Slot>& slots() const { return slots_; }
 
  private:

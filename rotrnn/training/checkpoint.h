@@ -1,9 +1,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "rotrnn/data/task.h"
+#include "rotrnn/io/safetensors.h"
 #include "rotrnn/training/config.h"
 
 namespace rotrnn {
@@ -18,6 +22,9 @@ struct TrainState {
   // Losses since the last line of metrics.jsonl.
   double loss_sum = 0;
   int64_t loss_count = 0;
+  // Steps left out because the loss or the gradient was not finite: all, and the latest in a row.
+  int64_t skipped = 0;
+  int64_t skipped_in_a_row = 0;
 };
 
 /// A checkpoint folder without its tensors: state.json.
@@ -28,16 +35,36 @@ struct CheckpointHeader {
   std::string version;
 };
 
+/// What to read of a checkpoint: state.json alone, with the weights, with the moments too.
+enum class Parts { header, weights, all };
+
+/// A checkpoint in memory.
+struct Checkpoint {
+  std::filesystem::path folder;
+  CheckpointHeader header;
+  std::optional<SafeTensorFile> weights, moments;
+  bool checked = true;  // by its checksums; false: of format 2, which has none
+};
+
 /// Names of the files of a checkpoint folder.
 inline constexpr char kWeightsFile[] = "weights.safetensors";
 inline constexpr char kOptimiserFile[] = "optimiser.safetensors";
 inline constexpr char kStateFile[] = "state.json";
 
-/// Reads state.json; std::runtime_error with the path when it is missing or not right.
-CheckpointHeader read_header(const std::filesystem::path& checkpoint);
+/// Reads a checkpoint and checks every file that is read by its checksum, and the sizes in
+/// state.json by the weights, before anybody makes a network of them; std::runtime_error that names
+/// the file when one is missing, damaged or wrong. What a running training replaces meanwhile is
+/// read again.
+Checkpoint read_checkpoint(const std::filesystem::path& folder, Parts parts);
 
-/// The bytes of state.json.
+/// Writes a checkpoint to `folder`, flushes it to the disk, and proves that it can be read: back
+/// from there, by its checksums. Without `moments` it can be used but not resumed.
+void write_checkpoint(const std::filesystem::path& folder, const CheckpointHeader& header,
+                      std::span<const NamedTensor> weights, std::span<const NamedTensor> moments);
+
+/// The bytes of state.json, and back; `where` stands for the path in messages.
 std::string header_text(const CheckpointHeader& header);
+CheckpointHeader parse_header(std::string_view text, const std::string& where);
 
 enum class Which { best, last };
 

@@ -6,14 +6,17 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/inventory.h"
+#include "rotrnn/training/run_folder.h"
 #include "rotrnn/version.h"
 
 namespace rotrnn {
@@ -275,7 +278,7 @@ class Comparer {
   }
 
   void train_cell(const ComparedVariant& variant, Cell& cell) {
-    const bool resume = !existing_folder(cell.folder / "last").empty();
+    const bool resume = can_resume(cell.folder);
     cell.state = CellState::unfinished;
     cell.running = true;
     write_cell(cell);
@@ -446,7 +449,14 @@ Json to_json(const Comparison& comparison) {
 }
 
 Comparison compare(const CompareRequest& request, const CompareObserver& observer) {
-  return Comparer(request, observer).run();
+  std::optional<FolderLock> lock;
+  if (fs::exists(request.out)) lock.emplace(request.out);
+  Comparer comparer(request, observer);
+  if (!lock) {
+    fs::create_directories(request.out);
+    lock.emplace(request.out);
+  }
+  return comparer.run();
 }
 
 }  // namespace rotrnn

@@ -222,7 +222,7 @@ Config load_config(const std::filesystem::path& file, const std::vector<std::str
   if (!std::filesystem::exists(file, ignored)) {
     fail(file.string(), "there is no such config file");
   }
-  Config config = parse_config(read_file(file), file.string());
+  Config config = parse_config(read_file(file, kMaxTextBytes), file.string());
   for (const std::string& setting : settings) apply_setting(config, setting);
   check(config);
   return config;

@@ -101,11 +101,14 @@ void bind_task(const Section& add, TaskOptions& t) {
       "ListOps: probability that a node is an operator");
 }
 
+// Far above any use, and such that products of two of them fit any number here.
+constexpr int64_t kMostSize = 1 << 16;
+
 void bind_model(const Section& add, ModelOptions& m) {
   add("layer", &m.layer,
       fmt::format("the recurrent layer: {}; docs/layers.md", fmt::join(layer_names(), ", ")));
-  add("width", IntegerKey{&m.width, 1}, "D: channels between the layers");
-  add("state", IntegerKey{&m.state, 1},
+  add("width", IntegerKey{&m.width, 1, kMostSize}, "D: channels between the layers");
+  add("state", IntegerKey{&m.state, 1, kMostSize},
       "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers, "
       "S4D, S4 and Liquid-S4 as many in every channel");
   add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
@@ -228,6 +231,11 @@ void bind_training(const Section& add, TrainingOptions& t) {
   add("log_every", IntegerKey{&t.log_every, 1}, "steps between lines of metrics.jsonl");
   add("evaluate_every", IntegerKey{&t.evaluate_every, 1}, "steps between evaluations");
   add("checkpoint_every", IntegerKey{&t.checkpoint_every, 1}, "steps between checkpoints");
+  add("keep_checkpoint_every", IntegerKey{&t.keep_checkpoint_every},
+      "steps between checkpoints that are kept for good, as step-N; 0: the last two and the best");
+  add("non_finite_limit", IntegerKey{&t.non_finite_limit, 1},
+      "a step whose loss or gradient is not finite is skipped; training stops after so many in a "
+      "row");
   add("norms_every", IntegerKey{&t.norms_every},
       "steps between measurements of the hidden states' norms; 0: none");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");

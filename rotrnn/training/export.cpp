@@ -246,11 +246,12 @@ ExportReport export_model(const ExportRequest& request) {
     throw std::invalid_argument(fmt::format(
         "{}: exists; choose another --out, or --force to replace it", request.out.string()));
   }
-  const auto folder = find_checkpoint(request.run, request.which);
-  const CheckpointHeader header = read_header(folder);
+  const Checkpoint checkpoint =
+      read_checkpoint(find_checkpoint(request.run, request.which), Parts::weights);
+  const CheckpointHeader& header = checkpoint.header;
   EngineOptions engine;
   engine.kernels = Kernels::reference;
-  SequenceModel model = load_model(folder, header, engine);
+  SequenceModel model = load_model(checkpoint, engine);
   model->to(torch::kFloat64);
   const NamedTensors tensors = fold(*model, header.config.model);
   const fs::path trial = request.out.string() + ".unchecked";

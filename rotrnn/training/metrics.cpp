@@ -51,8 +51,13 @@ void MetricsLog::write(const nlohmann::ordered_json& line) {
 void MetricsLog::sync() {
   const int descriptor = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return;  // removed under our feet: the next write of the run folder tells
-  ::fsync(descriptor);
+  const bool done = ::fsync(descriptor) == 0;
+  const int error = errno;
   ::close(descriptor);
+  if (!done) {
+    throw std::runtime_error(fmt::format("{}: cannot be flushed to the disk: {}; is it full?",
+                                         file_.string(), std::strerror(error)));
+  }
 }
 
 }  // namespace rotrnn

@@ -9,22 +9,12 @@
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/kernels/threads.h"
 #include "rotrnn/training/batch.h"
-#include "rotrnn/training/tensor_file.h"
 
 namespace rotrnn {
 namespace {
 
 // Tokens of one evaluation batch: enough to keep the cores busy, few enough for any memory.
 constexpr int64_t kEvaluationTokens = 32768;
-
-NamedTensors moments_of(const AdamW& optimiser) {
-  NamedTensors tensors;
-  for (const auto& slot : optimiser.slots()) {
-    tensors.emplace_back("first." + slot.name, slot.first);
-    tensors.emplace_back("second." + slot.name, slot.second);
-  }
-  return tensors;
-}
 
 }  // namespace
 
@@ -120,34 +110,51 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
   return scorer.finish(examples.size());
 }
 
+NamedTensors moments_of(const AdamW& optimiser) {
+  NamedTensors tensors;
+  for (const auto& slot : optimiser.slots()) {
+    tensors.emplace_back("first." + slot.name, slot.first);
+    tensors.emplace_back("second." + slot.name, slot.second);
+  }
+  return tensors;
+}
+
 void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
-                     const AdamW* optimiser, const CheckpointHeader& header) {
+                     const AdamW* optimiser, const CheckpointHeader& header,
+                     const std::filesystem::path& previous) {
+  save_checkpoint(folder, state_of(model), optimiser ? moments_of(*optimiser) : NamedTensors(),
+                  header, previous);
+}
+
+void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,
+                     const NamedTensors& moments, const CheckpointHeader& header,
+                     const std::filesystem::path& previous) {
   const std::filesystem::path fresh = folder.string() + ".new";
-  std::filesystem::remove_all(fresh);
-  std::filesystem::create_directories(fresh);
-  save_tensors(fresh / kWeightsFile, state_of(model), {{"format", "rotrnn"}});
-  if (optimiser) save_tensors(fresh / kOptimiserFile, moments_of(*optimiser));
-  write_file_atomically(fresh / kStateFile, header_text(header));
-  replace_folder(fresh, folder);
+  try {
+    write_checkpoint(fresh, header, TensorBytes(weights).views, TensorBytes(moments).views);
+    previous.empty() ? replace_folder(fresh, folder) : rotate_folder(fresh, folder, previous);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(fresh, ignored);
+    throw;
+  }
 }
 
-void load_checkpoint(const std::filesystem::path& folder, SequenceModelImpl& model,
-                     AdamW* optimiser) {
-  load_tensors(folder / kWeightsFile, state_of(model));
-  if (optimiser) load_tensors(folder / kOptimiserFile, moments_of(*optimiser));
+void load_checkpoint(const Checkpoint& checkpoint, SequenceModelImpl& model, AdamW* optimiser) {
+  load_tensors(checkpoint.weights.value(), state_of(model));
+  if (optimiser) load_tensors(checkpoint.moments.value(), moments_of(*optimiser));
 }
 
-SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header,
-                         const EngineOptions& engine) {
-  SequenceModel model(header.config.model, header.facts.shape, 0);
-  load_checkpoint(folder, *model, nullptr);
+SequenceModel load_model(const Checkpoint& checkpoint, const EngineOptions& engine) {
+  SequenceModel model(checkpoint.header.config.model, checkpoint.header.facts.shape, 0);
+  load_checkpoint(checkpoint, *model, nullptr);
   model->engine = engine;
   model->eval();
   return model;
 }
 
 bool take_weights(const std::filesystem::path& folder, SequenceModelImpl& model) {
-  const SafeTensorFile file(folder / kWeightsFile);
+  const SafeTensorFile file = read_checkpoint(folder, Parts::weights).weights.value();
   const bool same_head = file.contains("head.weight") &&
                          file.at("head.weight").shape == model.head->weight.sizes().vec();
   torch::NoGradGuard no_grad;
@@ -196,11 +203,12 @@ void keep_every(int64_t k, CheckpointHeader& header) {
 }  // namespace
 
 Evaluation evaluate_run(const EvaluationRequest& request) {
-  const auto folder = find_checkpoint(request.run, request.which);
-  CheckpointHeader header = read_header(folder);
+  Checkpoint checkpoint =
+      read_checkpoint(find_checkpoint(request.run, request.which), Parts::weights);
+  CheckpointHeader& header = checkpoint.header;
   keep_every(request.keep_every, header);
   const int used = use_threads(request.engine.threads);
-  SequenceModel model = load_model(folder, header, request.engine);
+  SequenceModel model = load_model(checkpoint, request.engine);
   TaskOptions& task = header.config.task;
   if (!request.data_path.empty()) {
     task.path = request.data_path;
@@ -216,6 +224,10 @@ Evaluation evaluate_run(const EvaluationRequest& request) {
   out.step = header.state.step;
   out.classes = header.facts.classes;
   out.messages = data.messages;
+  if (!checkpoint.checked) {
+    out.messages.push_back(
+        fmt::format("{}: of an older format, which has no checksums", checkpoint.folder.string()));
+  }
   return out;
 }
 

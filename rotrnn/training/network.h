@@ -6,24 +6,32 @@
 #include "rotrnn/training/adamw.h"
 #include "rotrnn/training/checkpoint.h"
 #include "rotrnn/training/evaluate.h"
+#include "rotrnn/training/tensor_file.h"
 
 namespace rotrnn {
 
 /// Loss and accuracy of a network in evaluation mode; the mode it was in is restored.
 Scores evaluate(SequenceModelImpl& model, const Examples& examples);
 
-/// Writes a checkpoint folder as a whole: after a kill there is the old one or the new one.
-/// Without an optimiser the folder can be evaluated but not resumed.
+/// Writes a checkpoint, proves that it can be read, and puts it in the place of `folder` as a
+/// whole: after a kill or a full disk there is the old one or the new one. The old one goes to
+/// `previous`, or away when that is empty. Without an optimiser the folder can be evaluated but not
+/// resumed.
 void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
-                     const AdamW* optimiser, const CheckpointHeader& header);
+                     const AdamW* optimiser, const CheckpointHeader& header,
+                     const std::filesystem::path& previous = {});
+void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,
+                     const NamedTensors& moments, const CheckpointHeader& header,
+                     const std::filesystem::path& previous = {});
+
+/// The moments of all parameters by name.
+NamedTensors moments_of(const AdamW& optimiser);
 
 /// Loads the weights, and the moments when an optimiser is given.
-void load_checkpoint(const std::filesystem::path& folder, SequenceModelImpl& model,
-                     AdamW* optimiser);
+void load_checkpoint(const Checkpoint& checkpoint, SequenceModelImpl& model, AdamW* optimiser);
 
 /// A network made by the config of a checkpoint, with its weights, in evaluation mode.
-SequenceModel load_model(const std::filesystem::path& folder, const CheckpointHeader& header,
-                         const EngineOptions& engine);
+SequenceModel load_model(const Checkpoint& checkpoint, const EngineOptions& engine);
 
 /// Takes over the weights of another run. A head of another size is left as it is drawn; anything
 /// else that differs is an error. Returns true when the head was taken too.

@@ -43,10 +43,10 @@ struct Predictor::Impl {
 
 Predictor::Predictor(const std::filesystem::path& run, Which which, const EngineOptions& engine)
     : impl_(std::make_unique<Impl>()) {
-  const auto folder = find_checkpoint(run, which);
+  const Checkpoint checkpoint = read_checkpoint(find_checkpoint(run, which), Parts::weights);
   use_threads(engine.threads);
-  impl_->header = read_header(folder);
-  impl_->model = load_model(folder, impl_->header, engine);
+  impl_->header = checkpoint.header;
+  impl_->model = load_model(checkpoint, engine);
 }
 
 Predictor::~Predictor() = default;

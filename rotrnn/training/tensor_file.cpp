@@ -36,17 +36,18 @@ torch::ScalarType torch_type(Dtype type) {
 
 }  // namespace
 
-void save_tensors(const std::filesystem::path& file, const NamedTensors& tensors,
-                  const SafeTensorMetadata& metadata) {
-  std::vector<torch::Tensor> keep;
-  std::vector<NamedTensor> out;
+TensorBytes::TensorBytes(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
     keep.push_back(tensor.detach().cpu().contiguous());
     const torch::Tensor& t = keep.back();
     const auto* bytes = static_cast<const std::byte*>(t.data_ptr());
-    out.push_back({name, {file_type(t.scalar_type()), t.sizes().vec(), {bytes, t.nbytes()}}});
+    views.push_back({name, {file_type(t.scalar_type()), t.sizes().vec(), {bytes, t.nbytes()}}});
   }
-  write_safetensors(file, out, metadata);
+}
+
+void save_tensors(const std::filesystem::path& file, const NamedTensors& tensors,
+                  const SafeTensorMetadata& metadata) {
+  write_safetensors(file, TensorBytes(tensors).views, metadata);
 }
 
 torch::Tensor to_tensor(const SafeTensor& tensor) {
@@ -55,21 +56,20 @@ torch::Tensor to_tensor(const SafeTensor& tensor) {
   return out;
 }
 
-void load_tensors(const std::filesystem::path& file, const NamedTensors& targets) {
-  const SafeTensorFile source(file);
+void load_tensors(const SafeTensorFile& source, const NamedTensors& targets) {
   for (const auto& [name, target] : targets) {
     const SafeTensor& found = source.at(name);
     if (found.shape != target.sizes().vec()) {
       throw std::runtime_error(fmt::format(
           "{}: tensor \"{}\" has shape [{}], expected [{}]; the file belongs to "
           "another model",
-          file.string(), name, fmt::join(found.shape, ", "), fmt::join(target.sizes(), ", ")));
+          source.where(), name, fmt::join(found.shape, ", "), fmt::join(target.sizes(), ", ")));
     }
   }
   for (const std::string& name : source.names()) {
     if (std::none_of(targets.begin(), targets.end(), [&](auto& t) { return t.first == name; })) {
       throw std::runtime_error(fmt::format(
-          "{}: unexpected tensor \"{}\"; the file belongs to another model", file.string(), name));
+          "{}: unexpected tensor \"{}\"; the file belongs to another model", source.where(), name));
     }
   }
   torch::NoGradGuard no_grad;

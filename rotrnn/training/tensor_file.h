@@ -14,13 +14,20 @@ namespace rotrnn {
 
 using NamedTensors = std::vector<std::pair<std::string, torch::Tensor>>;
 
+/// Tensors as the bytes that a file has of them; valid as long as this lives.
+struct TensorBytes {
+  explicit TensorBytes(const NamedTensors& tensors);
+  std::vector<NamedTensor> views;
+  std::vector<torch::Tensor> keep;  // what they look at
+};
+
 /// Writes tensors as safetensors.
 void save_tensors(const std::filesystem::path& file, const NamedTensors& tensors,
                   const SafeTensorMetadata& metadata = {});
 
 /// Copies the tensors of a file into `targets`, which must be the same names and shapes; nothing
 /// is changed unless all fit.
-void load_tensors(const std::filesystem::path& file, const NamedTensors& targets);
+void load_tensors(const SafeTensorFile& source, const NamedTensors& targets);
 
 /// Parameters and buffers of a module by name.
 NamedTensors state_of(const torch::nn::Module& module);

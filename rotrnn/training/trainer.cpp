@@ -16,10 +16,13 @@
 #include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
+#include "rotrnn/training/guard.h"
 #include "rotrnn/training/loader.h"
 #include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
+#include "rotrnn/training/run_folder.h"
+#include "rotrnn/training/saver.h"
 #include "rotrnn/training/schedule.h"
 
 namespace rotrnn {
@@ -73,6 +76,7 @@ class Trainer {
         model_(with_length(request.config.model, data_), data_.facts.shape,
                static_cast<uint64_t>(options_.seed)),
         optimiser_(*model_),
+        guard_(*model_),
         steps_per_epoch_(make_sampler().steps_per_epoch()) {
     model_->engine = options_.engine();
     model_->train();
@@ -117,14 +121,16 @@ class Trainer {
   TrainOutcome steps() {
     while (state_.step < options_.steps) {
       step();
+      saver_.check();
       if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
       const bool last = state_.step == options_.steps;
       if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
       const bool stop = observer_.stop && observer_.stop();
-      if (last || stop || state_.step % options_.checkpoint_every == 0) save("last");
-      if (stop && !last) return outcome(false);
+      save_if_due(last || stop);
+      if (stop && !last) break;
     }
-    return finish();
+    saver_.wait();
+    return state_.step < options_.steps ? outcome(false) : finish();
   }
 
   Sampler make_sampler() const {
@@ -176,6 +182,9 @@ class Trainer {
   void say(const std::string& text) const {
     if (observer_.message) observer_.message(text);
   }
+  void warn(const std::string& text) const {
+    if (observer_.warning) observer_.warning(text);
+  }
 
   void announce() const {
     const ModelOptions& m = request_.config.model;
@@ -198,28 +207,52 @@ class Trainer {
 
   // Starts, resumes, or takes over weights.
   void begin() {
-    std::filesystem::create_directories(request_.out);
-    lock_.emplace(request_.out);
     if (request_.resume) {
-      const auto folder = find_checkpoint(request_.out, Which::last);
-      state_ = read_header(folder).state;
-      load_checkpoint(folder, *model_, &optimiser_);
-      say(fmt::format("resumed {} at step {}", request_.out.string(), state_.step));
+      resume();
     } else if (!request_.init_from.empty()) {
       const auto folder = find_checkpoint(request_.init_from, Which::best);
       const bool head = take_weights(folder, *model_);
       say(fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head"));
     }
+    tidy_run(request_.out);
     write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
     if (!request_.config.task.path.empty() || !request_.config.task.train_path.empty()) {
       write_file_atomically(request_.out / "splits.tsv", splits_text(data_));
     }
   }
 
+  void resume() {
+    const Resumable found = find_resumable(request_.out, Parts::all);
+    const Checkpoint& checkpoint = found.checkpoint;
+    state_ = checkpoint.header.state;
+    load_checkpoint(checkpoint, *model_, &optimiser_);
+    for (const std::string& text : found.damage) warn(text);
+    if (!found.damage.empty()) {
+      warn(fmt::format("going on from an older checkpoint, {}", checkpoint.folder.string()));
+    }
+    settle(request_.out, found);
+    say(fmt::format("resumed {} at step {}{}", request_.out.string(), state_.step,
+                    checkpoint.checked ? ""
+                                       : "; its checkpoint is of an older format, which has "
+                                         "no checksums"));
+    if (state_.best_step >= 0) check_best();
+  }
+
+  // Now, and not when it is wanted at the end.
+  void check_best() {
+    try {
+      const auto folder = existing_folder(request_.out / kBest);
+      read_checkpoint(folder.empty() ? request_.out / kBest : folder, Parts::weights);
+    } catch (const std::runtime_error& error) {
+      warn(
+          fmt::format("{}. The best weights will be those of the steps that follow", error.what()));
+      state_.best_step = -1;
+    }
+  }
+
   // Forward and backward over one batch, in as many parts as asked for.
-  double gradients(int64_t* tokens) {
+  double gradients(const std::vector<Batch>& parts, int64_t* tokens) {
     optimiser_.zero_grad();
-    const std::vector<Batch> parts = loader_->next();
     double loss = 0, told = 0;
     for (const Batch& batch : parts) told += static_cast<double>(batch.told());
     for (const Batch& batch : parts) {
@@ -238,27 +271,51 @@ class Trainer {
   void step() {
     const double begin = now();
     int64_t tokens = 0;
-    const double loss = gradients(&tokens);
+    const std::vector<Batch> parts = loader_->next();
+    guard_.remember();
+    const double loss = gradients(parts, &tokens);
     const double norm = optimiser_.gradient_norm();
-    if (!std::isfinite(loss) || !std::isfinite(norm)) {
-      throw std::runtime_error(fmt::format(
-          "training stopped: the loss is {} and the gradient norm {} at step {}; lower "
-          "training.global_lr, or set training.clip = 1. {} keeps the last good checkpoint",
-          loss, norm, state_.step + 1, request_.out.string()));
-    }
+    const bool finite = std::isfinite(loss) && std::isfinite(norm) && guard_.finite();
+    if (!finite) skip(loss, norm, parts);
     if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
     const double factor = learning_rate_factor(options_, steps_per_epoch_, state_.step);
     const double lr = factor * options_.global_lr, recurrent = factor * options_.recurrent_lr;
-    optimiser_.step(state_.step + 1, lr, recurrent, options_.weight_decay);
-
     ++state_.step;
     state_.tokens += tokens;
-    state_.loss_sum += loss;
-    ++state_.loss_count;
+    if (finite) {
+      // Counts its own steps: the moments know nothing of one that was skipped.
+      optimiser_.step(state_.step - state_.skipped, lr, recurrent, options_.weight_decay);
+      state_.loss_sum += loss;
+      ++state_.loss_count;
+      state_.skipped_in_a_row = 0;
+    }
     window_tokens_ += tokens;
     window_seconds_ += now() - begin;
     ++window_steps_;
     report(loss, norm, lr, recurrent);
+  }
+
+  // Leaves the network as it was before the step; throws when this goes on for too long.
+  void skip(double loss, double norm, const std::vector<Batch>& parts) {
+    NonFinite found = find_non_finite(optimiser_, guard_, parts, data_.train.towers());
+    guard_.undo();
+    ++state_.skipped;
+    ++state_.skipped_in_a_row;
+    found.step = state_.step + 1;
+    found.loss = loss;
+    found.gradient_norm = norm;
+    if (metrics_) metrics_->write(to_json(found));
+    const std::string text = describe(found, data_.train);
+    if (found.in_weights || state_.skipped_in_a_row >= options_.non_finite_limit) {
+      if (metrics_) metrics_->sync();
+      throw std::runtime_error(fmt::format(
+          "training stopped: no finite loss and gradient in the last {} step{}. {}. Lower "
+          "training.global_lr and training.recurrent_lr, or set training.clip = 1, and start from "
+          "the last good weights with --init-from {}",
+          state_.skipped_in_a_row, state_.skipped_in_a_row == 1 ? "" : "s", text,
+          request_.out.string()));
+    }
+    if (state_.skipped <= 10 || state_.skipped % 100 == 0) warn("skipped " + text);
   }
 
   void report(double loss, double norm, double lr, double recurrent) {
@@ -266,7 +323,7 @@ class Trainer {
     if (observer_.step) {
       const double left = static_cast<double>(options_.steps - state_.step) * window_seconds_ /
                           static_cast<double>(window_steps_);
-      observer_.step({state_.step, options_.steps, loss, rate, left});
+      observer_.step({state_.step, options_.steps, loss, rate, left, state_.skipped});
     }
     if (metrics_ && (state_.step % options_.log_every == 0 || state_.step == options_.steps)) {
       metrics_->write({{"step", state_.step},
@@ -276,6 +333,7 @@ class Trainer {
                        {"recurrent_lr", recurrent},
                        {"gradient_norm", norm},
                        {"tokens", state_.tokens},
+                       {"skipped", state_.skipped},
                        {"seconds", now() - started_},
                        {"tokens_per_second", rate}});
       state_.loss_sum = 0;
@@ -325,16 +383,31 @@ class Trainer {
     if (best) {
       state_.best_score = score;
       state_.best_step = state_.step;
-      save("best");
+      save(kBest);
     }
     if (observer_.evaluation) observer_.evaluation({state_.step, scores, best});
   }
 
-  // "last" can be resumed; "best" is for use and needs no moments.
-  void save(const std::string& which) {
-    metrics_->sync();
-    save_checkpoint(request_.out / which, *model_, which == "last" ? &optimiser_ : nullptr,
-                    {request_.config, data_.facts, state_, ""});
+  void save_if_due(bool now) {
+    const int64_t keep = options_.keep_checkpoint_every;
+    if (keep > 0 && state_.step % keep == 0) save(kept_checkpoint("", state_.step));
+    if (now || state_.step % options_.checkpoint_every == 0) save(kLast);
+  }
+
+  // All but "best", which is for use, have moments and can be resumed.
+  void save(const std::filesystem::path& which) {
+    const std::string bad = non_finite_parameter(optimiser_);
+    if (!bad.empty()) {
+      throw std::runtime_error(
+          fmt::format("training stopped at step {}: \"{}\" is not finite, so no checkpoint was "
+                      "written; lower training.global_lr and training.recurrent_lr. {} keeps the "
+                      "last good one",
+                      state_.step, bad, request_.out.string()));
+    }
+    saver_.save(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
+                {request_.config, data_.facts, state_, ""},
+                which == kLast ? request_.out / kPrevious : std::filesystem::path(),
+                [this] { metrics_->sync(); });
   }
 
   TrainOutcome outcome(bool finished) const {
@@ -344,12 +417,14 @@ class Trainer {
     out.best_step = state_.best_step;
     out.best_score = state_.best_score;
     out.parameters = parameter_count();
+    out.skipped = state_.skipped;
     out.seconds = now() - started_;
     return out;
   }
 
   TrainOutcome finish() {
-    load_checkpoint(find_checkpoint(request_.out, Which::best), *model_, nullptr);
+    load_checkpoint(read_checkpoint(find_checkpoint(request_.out, Which::best), Parts::weights),
+                    *model_, nullptr);
     TrainOutcome out = outcome(true);
     out.test = evaluate(*model_, data_.test);
     if (out.test.classes) out.majority = majority(data_.test, data_.facts.shape.outputs);
@@ -368,20 +443,29 @@ class Trainer {
   TaskData data_;
   SequenceModel model_;
   AdamW optimiser_;
+  StepGuard guard_;
   int64_t steps_per_epoch_;
   torch::Tensor class_weights_;
   TrainState state_;
   std::unique_ptr<MetricsLog> metrics_;
-  std::optional<FolderLock> lock_;
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
+  CheckpointSaver saver_;                // its thread writes the metrics to the disk
   std::unique_ptr<BatchLoader> loader_;  // last: it reads the data
 };
 
 }  // namespace
 
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
-  return Trainer(request, observer).run();
+  // Before the data are read, but no folder is made for a run whose data are not there.
+  std::optional<FolderLock> lock;
+  if (std::filesystem::exists(request.out)) lock.emplace(request.out);
+  Trainer trainer(request, observer);
+  if (!lock) {
+    std::filesystem::create_directories(request.out);
+    lock.emplace(request.out);
+  }
+  return trainer.run();
 }
 
 RunTiming time_run(const Config& config, double seconds, const std::function<bool()>& stop) {

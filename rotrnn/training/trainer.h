@@ -15,6 +15,7 @@ struct StepReport {
   double loss = 0;
   double tokens_per_second = 0;  // over the last few steps
   double seconds_left = 0;
+  int64_t skipped = 0;  // steps so far that were not finite
 };
 
 /// One evaluation, for whoever watches.
@@ -29,14 +30,15 @@ struct TrainObserver {
   std::function<void(const std::string&)> message;
   std::function<void(const StepReport&)> step;
   std::function<void(const EvaluationReport&)> evaluation;
-  std::function<bool()> stop;  // asked after every step; true: save and return
+  std::function<bool()> stop;                       // asked after every step; true: save and return
+  std::function<void(const std::string&)> warning;  // what a user must know
 };
 
 /// A run to start or to continue.
 struct TrainRequest {
   Config config;
   std::filesystem::path out;
-  bool resume = false;              // continue from out/last
+  bool resume = false;              // continue from the newest checkpoint that is whole
   std::filesystem::path init_from;  // empty, or a run to take the weights of
 };
 
@@ -50,6 +52,7 @@ struct TrainOutcome {
   Majority majority;                 // of classes
   std::vector<std::string> classes;  // their names
   int64_t parameters = 0;
+  int64_t skipped = 0;  // steps that were not finite
   double seconds = 0;
   double peak_memory_mb = 0;  // above what data and weights took before the first step
 };
@@ -57,7 +60,8 @@ struct TrainOutcome {
 /// Trains to the end, or until asked to stop; evaluates the best weights on the test split.
 ///
 /// Two runs of one config and thread count write the same weights and metrics, and so does a run
-/// that was killed and resumed.
+/// that was killed and resumed. A step whose loss or gradient is not finite is skipped; too many in
+/// a row end in a std::runtime_error, with the last good checkpoint as it was.
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer);
 
 /// What the parts of a run take, in seconds.

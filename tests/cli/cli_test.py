@@ -6,6 +6,7 @@ import os
 import random
 import resource
 import signal
+import socket
 import statistics
 import struct
 import subprocess
@@ -312,13 +313,32 @@ class Repeatability(Cli):
             self.run_program("train", "--resume", "--out", out)
             self.assert_same_run("whole", out)
 
+    def test_second_signal_ends_at_once(self):
+        # Steps of seconds: the first signal waits for the end of one.
+        slow = ["--set", "task.train=3000", "--set", "training.batch=3000",
+                "--set", "model.width=256", "--set", "model.state=256", "--set", "model.depth=12"]
+        for first, second in [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM, signal.SIGINT)]:
+            process = self.start(self.config, "--out", f"slow{first}", *slow)
+            while not (self.folder / f"slow{first}/config.toml").exists():
+                self.assertIsNone(process.poll())
+                time.sleep(0.01)
+            time.sleep(0.3)
+            process.send_signal(first)
+            time.sleep(0.3)
+            self.assertIsNone(process.poll(), "the step was to be longer; the test shows nothing")
+            process.send_signal(second)
+            stderr = process.communicate(timeout=2)[1]
+            self.assertEqual(process.returncode, -second)
+            self.assertIn("once more ends it at once", stderr)
+
     def test_two_cannot_train_into_one_folder(self):
         process = self.start(self.config, "--out", "a", "--set", "training.steps=100000")
         while not (self.folder / "a/last").exists():
             self.assertIsNone(process.poll())
             time.sleep(0.01)
         for arguments in [["--resume"], [self.config, "--overwrite"]]:
-            self.fails("train", *arguments, "--out", "a", code=1, says=["a", "another rotrnn"])
+            self.fails("train", *arguments, "--out", "a", code=1,
+                       says=["a: another rotrnn", f"(process {process.pid} on {socket.gethostname()})"])
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)
@@ -601,7 +621,7 @@ class WrongInput(Cli):
         self.run_program("train", self.config, "--out", "run", "--overwrite")
         weights = self.folder / "run/best/weights.safetensors"
         weights.write_bytes(weights.read_bytes()[:-7])
-        self.fails("eval", "run", code=1, says=["weights.safetensors", "truncated"])
+        self.fails("eval", "run", code=1, says=["weights.safetensors", "damaged"])
         (self.folder / "file").write_text("x")
         self.fails("train", self.config, "--out", "file", code=2, says="file of that name")
 

@@ -13,6 +13,7 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -417,12 +418,89 @@ TEST_F(AtomicFileTest, AFolderDoesNotReplaceItself) {
 
 TEST_F(AtomicFileTest, AFolderIsHeldByOneOnly) {
   const fs::path run = make_folder("run", "text");
+  std::string host(256, '\0');
+  ::gethostname(host.data(), host.size());
   {
     const FolderLock first(run);
-    EXPECT_TRUE(has(message_of([&] { FolderLock second(run); }), "another rotrnn"));
+    const std::string message = message_of([&] { FolderLock second(run); });
+    EXPECT_TRUE(has(message, "another rotrnn (process " + std::to_string(::getpid()) + " on " +
+                                 host.c_str() + ")"))
+        << message;
   }
+  EXPECT_FALSE(fs::exists(run / ".rotrnn.lock")) << "nothing is left";
   EXPECT_NO_THROW(FolderLock third(run));
   EXPECT_TRUE(has(message_of([&] { FolderLock none(folder_ / "missing"); }), "missing"));
+}
+
+TEST_F(AtomicFileTest, WhatAKilledProcessLeftLocksNothing) {
+  const fs::path run = make_folder("run", "text");
+  EXPECT_EXIT(
+      {
+        const FolderLock lock(run);
+        ::_exit(7);
+      },
+      testing::ExitedWithCode(7), "");
+  EXPECT_TRUE(fs::exists(run / ".rotrnn.lock"));
+  EXPECT_NO_THROW(FolderLock lock(run));
+}
+
+TEST_F(AtomicFileTest, TheTextOfALockIsNotTrusted) {
+  const fs::path run = make_folder("run", "text");
+  const FolderLock first(run);
+  std::ofstream(run / ".rotrnn.lock") << "\033[2J" << std::string(5000, 'x');
+  const std::string message = message_of([&] { FolderLock second(run); });
+  EXPECT_LT(message.size(), 600);
+  EXPECT_FALSE(has(message, "\033"));
+}
+
+TEST_F(AtomicFileTest, ReadingStopsAtTheLimit) {
+  write_file_atomically(folder_ / "file", "12345");
+  EXPECT_EQ(read_file(folder_ / "file", 5), "12345");
+  EXPECT_TRUE(has(message_of([&] { read_file(folder_ / "file", 4); }), "more than 4 bytes"));
+  EXPECT_TRUE(has(message_of([&] { read_file("/dev/zero", 100000); }), "more than 100000 bytes"));
+  drop_cache(folder_ / "file");
+  EXPECT_EQ(read_file(folder_ / "file"), "12345");
+  write_new_file(folder_ / "new", "12345");
+  EXPECT_EQ(read_file(folder_ / "new"), "12345");
+  EXPECT_TRUE(has(message_of([&] { write_new_file(folder_ / "new", ""); }), "File exists"));
+}
+
+TEST_F(AtomicFileTest, RotatingKeepsThePreviousFolder) {
+  const fs::path last = folder_ / "last", previous = folder_ / "previous";
+  for (const int exchange_error : {0, ENOSYS}) {
+    fs::remove_all(last);
+    fs::remove_all(previous);
+    fake.exchange_error = exchange_error;
+    const auto rotate = [&](const std::string& contents) {
+      rotate_folder(make_folder("last.new", contents), last, previous);
+      return read_file(last / "weights");
+    };
+    EXPECT_EQ(rotate("1"), "1");
+    EXPECT_EQ(names(), Names{"last"});
+    EXPECT_EQ(rotate("2"), "2");
+    EXPECT_EQ(read_file(previous / "weights"), "1");
+    EXPECT_EQ(rotate("3"), "3");
+    EXPECT_EQ(read_file(previous / "weights"), "2");
+    EXPECT_EQ(names(), (Names{"last", "previous"}));
+  }
+}
+
+// Whole folders at two of the three names at least, whenever it ends.
+TEST_F(AtomicFileTest, KillWhileRotatingLeavesTwoWholeFolders) {
+  fake.exchange_error = ENOSYS;
+  for (const int renames : {1, 2}) {
+    make_folder("previous", "1");
+    make_folder("last", "2");
+    const fs::path fresh = make_folder("last.new", "3");
+    EXPECT_EXIT(
+        {
+          fake.exit_after_renames = renames;
+          rotate_folder(fresh, folder_ / "last", folder_ / "previous");
+        },
+        testing::ExitedWithCode(7), "");
+    EXPECT_EQ(read_file(folder_ / "previous" / "weights"), "2");
+    EXPECT_EQ(read_file(folder_ / (renames == 1 ? "last.new" : "last") / "weights"), "3");
+  }
 }
 
 }  // namespace

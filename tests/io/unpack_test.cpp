@@ -156,6 +156,12 @@ TEST_F(Unpack, CutAndOversizedArchivesLeaveNothing) {
       << message;
   expect_nothing_else();
   options.limit = 120;
+  options.entries = 1;
+  const auto many = test::message_of<std::runtime_error>(
+      [&] { unpack_archive(folder_ / "a.tar", folder_ / "out", options); });
+  EXPECT_NE(many.find("entry 2: the archive has more than 1 entries"), std::string::npos) << many;
+  expect_nothing_else();
+  options.entries = 2;
   unpack_archive(folder_ / "a.tar", folder_ / "out", options);
 }
 

@@ -35,7 +35,7 @@ TEST(Config, WrongTypesAndRangesAreRefusedWithTheirLine) {
                   "x.toml:2: model.width must be an integer");
   expect_contains(parse_error("[model]\nwidth = 1.5"), "must be an integer");
   expect_contains(parse_error("[model]\nwidth = 0"),
-                  "x.toml:2: model.width is 0; it must be at least 1");
+                  "x.toml:2: model.width is 0; it must be between 1 and 65536");
   expect_contains(parse_error("[model]\ndropout = 1.0"), "model.dropout is 1");
   expect_contains(parse_error("[model]\ndropout = nan"), "model.dropout is nan");
   expect_contains(parse_error("[model]\nprenorm = 1"), "must be true or false");
