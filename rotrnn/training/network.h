@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "rotrnn/distributed/group.h"
 #include "rotrnn/model/sequence_model.h"
 #include "rotrnn/training/adamw.h"
 #include "rotrnn/training/checkpoint.h"
@@ -9,8 +10,9 @@
 
 namespace rotrnn {
 
-/// Loss and accuracy of a network in evaluation mode; the mode it was in is restored.
-Scores evaluate(SequenceModelImpl& model, const Examples& examples);
+/// Loss and accuracy of a network in evaluation mode; the mode it was in is restored. The processes
+/// of a group share the work, and all get the scores.
+Scores evaluate(SequenceModelImpl& model, const Examples& examples, Group* group = nullptr);
 
 /// Writes a checkpoint folder as a whole: after a kill there is the old one or the new one.
 /// Without an optimiser the folder can be evaluated but not resumed.

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
@@ -67,7 +68,8 @@ class Trainer {
       : request_(request),
         observer_(observer),
         options_(request.config.training),
-        threads_(use_threads(options_.threads)),
+        group_(request.group ? *request.group : alone_),
+        threads_(use_threads(options_.threads > 0 ? options_.threads : group_.threads())),
         started_(now()),
         data_(load_task(request.config.task, threads_)),
         model_(with_length(request.config.model, data_), data_.facts.shape,
@@ -75,16 +77,21 @@ class Trainer {
         optimiser_(*model_),
         steps_per_epoch_(make_sampler().steps_per_epoch()) {
     model_->engine = options_.engine();
+    model_->engine.threads = threads_;
     model_->train();
     if (options_.class_weights == ClassWeights::balanced) class_weights_ = balanced_weights();
+    if (!group_.alone()) join_group();
   }
 
   TrainOutcome run() {
-    announce();
-    begin();
-    metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
-                                            request_.resume ? state_.step : -1);
-    if (!request_.resume && options_.norms_every > 0) write_norms();
+    if (group_.first()) {
+      announce();
+      begin();
+      metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
+                                              request_.resume ? state_.step : -1);
+      if (!request_.resume && options_.norms_every > 0) write_norms();
+    }
+    share_state();
     start_loader(options_.steps);
     const PeakMemory memory;
     TrainOutcome out = steps();
@@ -120,11 +127,49 @@ class Trainer {
       if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
       const bool last = state_.step == options_.steps;
       if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
-      const bool stop = observer_.stop && observer_.stop();
+      const bool stop = group_.alone() ? observer_.stop && observer_.stop() : stop_;
       if (last || stop || state_.step % options_.checkpoint_every == 0) save("last");
       if (stop && !last) return outcome(false);
     }
     return finish();
+  }
+
+  // The processes must have the same data, and each something to do.
+  void join_group() {
+    const int64_t least = options_.batch / options_.accumulate;
+    if (options_.batch_tokens == 0 && least < group_.size()) {
+      throw std::invalid_argument(fmt::format(
+          "training.batch: {} sequences{} cannot be shared by {} ranks; a batch is that of all "
+          "ranks "
+          "together, and each rank needs at least one sequence of it",
+          options_.batch,
+          options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
+          group_.size()));
+    }
+    group_.barrier(/*patient=*/true);  // reading data takes one longer than the other
+    const std::string mine = fmt::format(
+        "{}, {} and {} sequences with {} tokens", data_.train.size(), data_.validation.size(),
+        data_.test.size(),
+        data_.train.total_length() + data_.validation.total_length() + data_.test.total_length());
+    const std::string theirs = group_.broadcast(mine);
+    if (mine != theirs) {
+      throw std::runtime_error(fmt::format(
+          "rank {} has read {}, and rank 0 {}; the data must be the same on all machines",
+          group_.rank(), mine, theirs));
+    }
+    model_->engine.reduce = [this](double* values, size_t count) {
+      if (stand_in_) std::fill_n(values, count, 0.0);
+      group_.all_reduce(values, count);
+    };
+  }
+
+  // What rank 0 starts from, to all: only it reads the run folder.
+  void share_state() {
+    if (group_.alone()) return;
+    static_assert(std::is_trivially_copyable_v<TrainState>);
+    group_.broadcast(&state_, sizeof state_);
+    for (torch::Tensor& tensor : optimiser_.state()) group_.broadcast(tensor);
+    for (torch::Tensor& tensor : model_->buffers()) group_.broadcast(tensor);
   }
 
   Sampler make_sampler() const {
@@ -145,7 +190,8 @@ class Trainer {
 
   void start_loader(int64_t end) {
     loader_ = std::make_unique<BatchLoader>(data_.train, data_.facts.shape, make_sampler(),
-                                            state_.step, end, options_.accumulate);
+                                            state_.step, end, options_.accumulate, group_.shard(),
+                                            class_weight_list());
   }
 
   // Every class counts the same, however many examples it has; on average a target weighs 1.
@@ -173,6 +219,12 @@ class Trainer {
     return torch::tensor(count, torch::kFloat32);
   }
 
+  std::vector<double> class_weight_list() const {
+    if (!class_weights_.defined()) return {};
+    const auto* data = class_weights_.data_ptr<float>();
+    return {data, data + class_weights_.numel()};
+  }
+
   void say(const std::string& text) const {
     if (observer_.message) observer_.message(text);
   }
@@ -187,6 +239,12 @@ class Trainer {
     say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {} threads", m.layer,
                     m.depth, m.width, describe_layer(m), parameter_count(),
                     model_->uses_fused() ? "fused" : "reference", threads_));
+    if (!group_.alone()) {
+      say(fmt::format("{} ranks share every batch of {}", group_.size(),
+                      options_.batch_tokens > 0
+                          ? fmt::format("up to {} tokens", options_.batch_tokens)
+                          : fmt::format("{} sequences", options_.batch)));
+    }
     say(fmt::format("run folder: {}", request_.out.string()));
   }
 
@@ -216,30 +274,46 @@ class Trainer {
     }
   }
 
-  // Forward and backward over one batch, in as many parts as asked for.
+  // Forward and backward over one batch, in as many parts as asked for. Afterwards every process
+  // has the gradient of the mean loss over the whole batch.
   double gradients(int64_t* tokens) {
     optimiser_.zero_grad();
-    const std::vector<Batch> parts = loader_->next();
-    double loss = 0, told = 0;
-    for (const Batch& batch : parts) told += static_cast<double>(batch.told());
-    for (const Batch& batch : parts) {
+    double loss = 0;
+    for (const Batch& batch : loader_->next()) {
+      stand_in_ = batch.stand_in;
+      const torch::Tensor kept = stand_in_ ? optimiser_.gradients().clone() : torch::Tensor();
       const Pass pass{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
       const torch::Tensor y = model_->forward(batch.input, pass).y;
       const torch::Tensor part_loss =
-          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) *
-          (static_cast<double>(batch.told()) / told);
+          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) * batch.share;
       part_loss.backward();
-      loss += part_loss.item<double>();
-      *tokens += batch.input.layout->tokens();
+      if (stand_in_) {
+        optimiser_.gradients().copy_(kept);
+      } else {
+        loss += part_loss.item<double>();
+      }
+      *tokens += batch.tokens;
     }
+    group_.all_reduce(optimiser_.gradients());
     return loss;
+  }
+
+  // The loss of all processes, and whether one was asked to stop. The norm is the same for all but
+  // for rounding, which may depend on the number of threads and must not make them differ.
+  void agree(double* loss, double* norm) {
+    if (group_.alone()) return;
+    double sums[] = {*loss, *norm, observer_.stop && observer_.stop() ? 1.0 : 0.0};
+    group_.all_reduce(sums, std::size(sums));
+    *loss = sums[0];
+    *norm = sums[1] / group_.size();
+    stop_ = sums[2] > 0;
   }
 
   void step() {
     const double begin = now();
     int64_t tokens = 0;
-    const double loss = gradients(&tokens);
-    const double norm = optimiser_.gradient_norm();
+    double loss = gradients(&tokens), norm = optimiser_.gradient_norm();
+    agree(&loss, &norm);
     if (!std::isfinite(loss) || !std::isfinite(norm)) {
       throw std::runtime_error(fmt::format(
           "training stopped: the loss is {} and the gradient norm {} at step {}; lower "
@@ -263,7 +337,7 @@ class Trainer {
 
   void report(double loss, double norm, double lr, double recurrent) {
     const double rate = static_cast<double>(window_tokens_) / window_seconds_;
-    if (observer_.step) {
+    if (observer_.step && group_.first()) {
       const double left = static_cast<double>(options_.steps - state_.step) * window_seconds_ /
                           static_cast<double>(window_steps_);
       observer_.step({state_.step, options_.steps, loss, rate, left});
@@ -290,6 +364,7 @@ class Trainer {
 
   // The size of the hidden states on the first validation sequences, as training sees them.
   void write_norms() {
+    if (!group_.first()) return;
     std::vector<int64_t> numbers(
         static_cast<size_t>(std::min(kNormSequences, data_.validation.size())));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -303,6 +378,7 @@ class Trainer {
   }
 
   void write_scores(const char* split, const Scores& scores) {
+    if (!group_.first()) return;
     Json line{{"step", state_.step}, {"split", split}, {"loss", scores.loss}};
     if (scores.classes) {
       line["accuracy"] = scores.accuracy;
@@ -318,7 +394,7 @@ class Trainer {
   }
 
   void evaluate_now() {
-    const Scores scores = evaluate(*model_, data_.validation);
+    const Scores scores = evaluate(*model_, data_.validation, &group_);
     write_scores("validation", scores);
     const double score = scores.score();
     const bool best = state_.best_step < 0 || score > state_.best_score;
@@ -327,11 +403,14 @@ class Trainer {
       state_.best_step = state_.step;
       save("best");
     }
-    if (observer_.evaluation) observer_.evaluation({state_.step, scores, best});
+    if (observer_.evaluation && group_.first()) observer_.evaluation({state_.step, scores, best});
   }
 
   // "last" can be resumed; "best" is for use and needs no moments.
   void save(const std::string& which) {
+    // Different CPUs round differently: from here on all have what a resumed run will have.
+    if (which == "last") share_state();
+    if (!group_.first()) return;
     metrics_->sync();
     save_checkpoint(request_.out / which, *model_, which == "last" ? &optimiser_ : nullptr,
                     {request_.config, data_.facts, state_, ""});
@@ -349,13 +428,16 @@ class Trainer {
   }
 
   TrainOutcome finish() {
-    load_checkpoint(find_checkpoint(request_.out, Which::best), *model_, nullptr);
+    if (group_.first()) {
+      load_checkpoint(find_checkpoint(request_.out, Which::best), *model_, nullptr);
+    }
+    share_state();
     TrainOutcome out = outcome(true);
-    out.test = evaluate(*model_, data_.test);
+    out.test = evaluate(*model_, data_.test, &group_);
     if (out.test.classes) out.majority = majority(data_.test, data_.facts.shape.outputs);
     out.classes = data_.facts.classes;
     write_scores("test", out.test);
-    metrics_->sync();
+    if (metrics_) metrics_->sync();
     out.seconds = now() - started_;
     return out;
   }
@@ -363,6 +445,8 @@ class Trainer {
   TrainRequest request_;
   TrainObserver observer_;
   TrainingOptions options_;
+  Group alone_;
+  Group& group_;
   int threads_;
   double started_;
   TaskData data_;
@@ -373,6 +457,8 @@ class Trainer {
   TrainState state_;
   std::unique_ptr<MetricsLog> metrics_;
   std::optional<FolderLock> lock_;
+  bool stand_in_ = false;  // this part of a step is not this process's
+  bool stop_ = false;      // some process was asked to
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
   std::unique_ptr<BatchLoader> loader_;  // last: it reads the data

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "rotrnn/distributed/group.h"
 #include "rotrnn/training/config.h"
 #include "rotrnn/training/evaluate.h"
 
@@ -38,6 +39,9 @@ struct TrainRequest {
   std::filesystem::path out;
   bool resume = false;              // continue from out/last
   std::filesystem::path init_from;  // empty, or a run to take the weights of
+  // Processes that compute each step together; none: this one alone. All must ask for the same, but
+  // only rank 0 writes files and calls the observer; any of them may ask to stop.
+  Group* group = nullptr;
 };
 
 /// How a run ended.
@@ -57,7 +61,7 @@ struct TrainOutcome {
 /// Trains to the end, or until asked to stop; evaluates the best weights on the test split.
 ///
 /// Two runs of one config and thread count write the same weights and metrics, and so does a run
-/// that was killed and resumed.
+/// that was killed and resumed. A group computes what one process would, to rounding.
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer);
 
 /// What the parts of a run take, in seconds.
