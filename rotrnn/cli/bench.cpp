@@ -123,6 +123,7 @@ void add_bench(CLI::App& app, Action& action) {
   step->add_flag("--json", o->json, "one line of JSON");
   step->callback([o, &action] { action = [o] { return run(*o); }; });
   add_bench_loader(*bench, action);
+  add_bench_messages(*bench, action);
   add_bench_stream(*bench, action);
   add_bench_score(*bench, action);
 }

@@ -4,6 +4,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "rotrnn/model/engine.h"
 
@@ -23,6 +25,8 @@ void add_bench(CLI::App& app, Action& action);
 void add_norms(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_stream(CLI::App& app, Action& action);
+/// `started`: what stands behind "--", to be run by every process.
+void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& started);
 
 /// Declares --threads and --kernels, for commands that run a network.
 void add_engine_options(CLI::App& command, EngineOptions& engine);

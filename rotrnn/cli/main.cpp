@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <stdexcept>
+#include <string_view>
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/version.h"
@@ -44,8 +46,14 @@ int main(int argc, char** argv) {
   add_bench(app, action);
   add_norms(app, action);
   add_compare(app, action);
+  // What launch starts is not for this command line.
+  int ours = argc;
+  if (argc > 1 && std::string_view(argv[1]) == "launch") {
+    ours = static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
+  }
+  add_launch(app, action, {argv + std::min(ours + 1, argc), argv + argc});
   try {
-    app.parse(argc, argv);
+    app.parse(ours, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUse;
   }

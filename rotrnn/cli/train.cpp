@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> settings;
   bool resume = false, overwrite = false, quiet = false;
   int64_t threads = -1;
+  double timeout = 60;
   std::string kernels;
 };
 
@@ -157,8 +158,21 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
   fmt::print("  {} info {}\n", program(), run);
 }
 
-int run(const Options& options) {
-  const TrainRequest request = make_request(options);
+// What rank 0 found in its files and was told, for all ranks.
+TrainRequest shared_request(const Options& options, Group& group) {
+  if (group.alone()) return make_request(options);
+  TrainRequest request;
+  if (group.first()) request = make_request(options);
+  request.config = parse_config(group.broadcast(to_toml(request.config)), "the config of rank 0");
+  request.out = group.broadcast(request.out.string());
+  group.broadcast(&request.resume, sizeof request.resume);
+  if (options.threads >= 0) request.config.training.threads = options.threads;
+  return request;
+}
+
+int train_in(const Options& options, Group& group) {
+  TrainRequest request = shared_request(options, group);
+  request.group = &group;
   Progress progress(options.quiet);
   TrainObserver observer;
   observer.message = [&](const std::string& text) { progress.message(text); };
@@ -169,8 +183,18 @@ int run(const Options& options) {
   catch_interrupts(/*announce=*/true);
   const TrainOutcome outcome = train(request, observer);
   progress.finish();
-  print_outcome(request, outcome);
+  if (group.first()) print_outcome(request, outcome);
   return outcome.finished ? 0 : 1;
+}
+
+int run(const Options& options) {
+  Group group(find_place(environment()), options.timeout);
+  try {
+    return train_in(options, group);
+  } catch (const std::exception& error) {
+    group.fail(error.what());
+    throw;
+  }
 }
 
 }  // namespace
@@ -191,7 +215,16 @@ void add_train(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 4096));
   command->add_option("--kernels", options->kernels, "same as --set training.kernels=NAME")
       ->check(CLI::IsMember({"fused", "reference"}));
+  command
+      ->add_option("--timeout", options->timeout,
+                   "seconds that a rank may be silent before the others give it up")
+      ->check(CLI::Range(1.0, 86400.0))
+      ->capture_default_str();
   command->add_flag("--quiet", options->quiet, "show the result only");
+  command->footer(
+      "Several processes train together when RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are\n"
+      "set, as `rotrnn launch` and torchrun do, or the variables of mpirun or srun. A batch is\n"
+      "that of all ranks together. docs/scaling.md");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 

@@ -93,8 +93,8 @@ Tensor BlockImpl::activate(const Tensor& x, const Layout& layout, const Pass& pa
 }
 
 Tensor BlockImpl::forward(const Packed& x, const Pass& pass, const States& initial,
-                          SystemOutput* seen, bool fast) {
-  auto normed = [&](const Tensor& t) { return norm(t, !pass.watching); };
+                          SystemOutput* seen, bool fast, const kernels::Reduce& reduce) {
+  auto normed = [&](const Tensor& t) { return norm(t, !pass.watching, reduce); };
   const Packed input = options_.prenorm ? x.with(normed(x.values)) : x;
   SystemOutput run = layer->forward(input, initial, fast);
   const Tensor sum = x.values + activate(run.y, *x.layout, pass);

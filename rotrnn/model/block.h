@@ -34,9 +34,10 @@ class BlockImpl : public torch::nn::Module {
                    const States& initial);
 
   /// Runs the block in ATen operations; what its layer gave goes to `seen` when that is given.
-  /// `fast`: the layer may use kernels of its own.
+  /// `fast`: the layer may use kernels of its own. `reduce`: for the norm.
   torch::Tensor forward(const Packed& x, const Pass& pass, const States& initial = {},
-                        SystemOutput* seen = nullptr, bool fast = false);
+                        SystemOutput* seen = nullptr, bool fast = false,
+                        const kernels::Reduce& reduce = {});
 
   std::shared_ptr<Layer> layer;
   Norm norm = nullptr;

@@ -28,6 +28,9 @@ struct EngineOptions {
   MemoryMode memory = MemoryMode::normal;
   int threads = 0;               // 0: as many as the process may use
   EngineTimes* times = nullptr;  // added to, when given
+  // Sums over the processes that share a batch, for the statistics of batch norm; empty: there is
+  // one process.
+  kernels::Reduce reduce;
 };
 
 }  // namespace rotrnn

@@ -139,6 +139,7 @@ struct WorkspacePool::Workspace : torch::CustomClassHolder {
                                                          : kernels::Keep::boundaries;
     c.threads = threads_of(facts.engine);
     c.times = facts.engine.times ? &facts.engine.times->stages : nullptr;
+    c.reduce = facts.engine.reduce;
     return c;
   }
 

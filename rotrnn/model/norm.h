@@ -2,6 +2,7 @@
 
 #include <torch/torch.h>
 
+#include "rotrnn/kernels/block.h"
 #include "rotrnn/model/options.h"
 
 namespace rotrnn {
@@ -16,8 +17,10 @@ class NormImpl : public torch::nn::Module {
 
   NormImpl(NormKind kind, int64_t width, double momentum);
 
-  /// `update`: a batch norm in training mode also moves its running statistics.
-  torch::Tensor forward(const torch::Tensor& x, bool update = true);
+  /// `update`: a batch norm in training mode also moves its running statistics. `reduce` sums its
+  /// statistics over the processes that share the batch, if there are several.
+  torch::Tensor forward(const torch::Tensor& x, bool update = true,
+                        const kernels::Reduce& reduce = {});
 
   /// Weight and bias as the fused kernels take them: those of the parameters, or, when a batch norm
   /// is evaluated, with the running statistics in them.

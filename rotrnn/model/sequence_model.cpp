@@ -179,7 +179,7 @@ Tensor SequenceModelImpl::forward_reference(const Packed& input, const Pass& pas
   for (size_t i = 0; i < blocks.size(); ++i) {
     const States start = initial.empty() ? States{} : initial[i];
     SystemOutput seen;
-    x.values = blocks[i]->forward(x, pass, start, &seen, uses_kernels());
+    x.values = blocks[i]->forward(x, pass, start, &seen, uses_kernels(), engine.reduce);
     final[i] = seen.final;
   }
   return pool(x);

@@ -43,6 +43,10 @@ class AdamW {
 
   const std::vector<Slot>& slots() const { return slots_; }
 
+  /// The whole gradient as one array, and what a step changes: parameters and moments.
+  torch::Tensor& gradients() { return gradients_; }
+  std::vector<torch::Tensor> state() const { return {values_, first_, second_}; }
+
  private:
   // Where the parameters of a group are in the flat arrays.
   struct Range {

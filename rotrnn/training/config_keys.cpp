@@ -212,7 +212,7 @@ void bind_liquid_s4(const Section& add, LiquidS4Options& l) {
 
 void bind_training(const Section& add, TrainingOptions& t) {
   add("steps", IntegerKey{&t.steps, 1}, "optimiser steps");
-  add("batch", IntegerKey{&t.batch, 1}, "sequences of one step");
+  add("batch", IntegerKey{&t.batch, 1}, "sequences of one step, of all processes together");
   add("batch_tokens", IntegerKey{&t.batch_tokens},
       "instead: fill a step with sequences up to this many tokens; 0: by count");
   add("accumulate", IntegerKey{&t.accumulate, 1},

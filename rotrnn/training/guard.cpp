@@ -17,18 +17,6 @@ std::string text_of(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{}", value);
 }
 
-// The numbers of the examples of a batch.
-std::vector<int64_t> examples_of(const std::vector<Batch>& parts, int64_t towers) {
-  std::vector<int64_t> numbers;
-  for (const Batch& batch : parts) {
-    for (const int64_t sequence : batch.sequences) {
-      const int64_t number = sequence / towers;
-      if (numbers.empty() || numbers.back() != number) numbers.push_back(number);
-    }
-  }
-  return numbers;
-}
-
 }  // namespace
 
 StepGuard::StepGuard(SequenceModelImpl& model) {
@@ -80,7 +68,7 @@ std::string non_finite_parameter(const AdamW& optimiser) {
 }
 
 NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
-                          const std::vector<Batch>& parts, int64_t towers) {
+                          const std::vector<Batch>& parts) {
   NonFinite out;
   out.parameter = non_finite_parameter(optimiser);
   out.in_weights = !out.parameter.empty();
@@ -88,7 +76,9 @@ NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
     if (out.parameter.empty() && !finite(slot.parameter.grad())) out.parameter = slot.name;
   }
   if (out.parameter.empty()) out.parameter = guard.non_finite();
-  out.examples = examples_of(parts, towers);
+  for (const Batch& batch : parts) {
+    out.examples.insert(out.examples.end(), batch.examples.begin(), batch.examples.end());
+  }
   return out;
 }
 

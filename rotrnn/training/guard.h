@@ -15,7 +15,7 @@ struct NonFinite {
   double loss = 0, gradient_norm = 0;
   std::string parameter;          // the first whose gradient is not finite; empty: there is none
   bool in_weights = false;        // the parameter itself is not, so no later step can be better
-  std::vector<int64_t> examples;  // numbers of the batch
+  std::vector<int64_t> examples;  // numbers of the batch, of all processes
 };
 
 /// Lets a step that is not finite be as if it had not been. The weights and moments need no guard,
@@ -42,7 +42,7 @@ class StepGuard {
 /// Finds out what was wrong, from the weights, the gradients, the statistics and the batch of the
 /// step, before undo().
 NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
-                          const std::vector<Batch>& parts, int64_t towers);
+                          const std::vector<Batch>& parts);
 
 /// For metrics.jsonl, where a number that is not finite is a text; and in a line for people, with
 /// the names of the first examples.

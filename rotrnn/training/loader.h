@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rotrnn/data/sampler.h"
+#include "rotrnn/distributed/shard.h"
 #include "rotrnn/training/batch.h"
 
 namespace rotrnn {
@@ -17,9 +18,10 @@ namespace rotrnn {
 class BatchLoader {
  public:
   /// From step `first` up to before `end`, each in `parts` parts (fewer when it has fewer
-  /// examples). `examples` must outlive the loader.
+  /// examples), and of each part what falls to `shard`. A class counts with its weight in the share
+  /// that a part has of the loss; none: all count the same. `examples` must outlive the loader.
   BatchLoader(const Examples& examples, const DataShape& shape, Sampler sampler, int64_t first,
-              int64_t end, int64_t parts);
+              int64_t end, int64_t parts, Shard shard = {}, std::vector<double> class_weights = {});
   ~BatchLoader();
   BatchLoader(const BatchLoader&) = delete;
   BatchLoader& operator=(const BatchLoader&) = delete;
@@ -32,12 +34,16 @@ class BatchLoader {
 
  private:
   void work(int64_t first, int64_t end, int64_t parts);
+  std::vector<Batch> cut(const std::vector<int64_t>& numbers, int64_t parts) const;
+  double weight(std::span<const int64_t> numbers) const;
 
   static constexpr size_t kAhead = 4;  // steps that are ready at most
 
   const Examples& examples_;
   DataShape shape_;
   Sampler sampler_;
+  Shard shard_;
+  std::vector<double> class_weights_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::vector<Batch>> ready_;

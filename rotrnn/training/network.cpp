@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 #include "rotrnn/io/atomic_file.h"
@@ -37,6 +38,22 @@ class Scorer {
         loss_of(shape_.target, y, batch.targets).item<double>() * static_cast<double>(told);
     told_ += told;
     scores_.classes ? add_classes(batch.targets, y.argmax(-1)) : add_values(batch, y);
+  }
+
+  // Of all processes that share the work.
+  void reduce(Group& group) {
+    std::vector<double> sums{
+        scores_.loss,      scores_.accuracy,          scores_.mae, scores_.mse, scores_.naive_mae,
+        scores_.naive_mse, static_cast<double>(told_)};
+    sums.insert(sums.end(), scores_.confusion.begin(), scores_.confusion.end());
+    group.all_reduce(sums.data(), sums.size());
+    double* to[] = {&scores_.loss, &scores_.accuracy,  &scores_.mae,
+                    &scores_.mse,  &scores_.naive_mae, &scores_.naive_mse};
+    for (size_t i = 0; i < std::size(to); ++i) *to[i] = sums[i];
+    told_ = std::llround(sums[6]);
+    for (size_t i = 0; i < scores_.confusion.size(); ++i) {
+      scores_.confusion[i] = std::llround(sums[7 + i]);
+    }
   }
 
   Scores finish(int64_t examples) {
@@ -86,13 +103,14 @@ class Scorer {
 
 }  // namespace
 
-Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
+Scores evaluate(SequenceModelImpl& model, const Examples& examples, Group* group) {
   torch::NoGradGuard no_grad;
   const bool was_training = model.is_training();
   model.eval();
   // By length, so that a batch holds sequences of one kind; the order does not change the scores.
-  std::vector<int64_t> order(examples.size());
-  std::iota(order.begin(), order.end(), 0);
+  std::vector<int64_t> lengths;
+  for (int64_t i = 0; i < examples.size(); ++i) lengths.push_back(examples.length(i));
+  std::vector<int64_t> order = take_shard(lengths, group ? group->shard() : Shard{});
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return examples.length(a) < examples.length(b); });
   Scorer scorer(model.shape(), examples.preprocessing());
@@ -107,6 +125,7 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples) {
     begin = end;
   }
   model.train(was_training);
+  if (group) scorer.reduce(*group);
   return scorer.finish(examples.size());
 }
 

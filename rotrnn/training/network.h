@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "rotrnn/distributed/group.h"
 #include "rotrnn/model/sequence_model.h"
 #include "rotrnn/training/adamw.h"
 #include "rotrnn/training/checkpoint.h"
@@ -10,8 +11,9 @@
 
 namespace rotrnn {
 
-/// Loss and accuracy of a network in evaluation mode; the mode it was in is restored.
-Scores evaluate(SequenceModelImpl& model, const Examples& examples);
+/// Loss and accuracy of a network in evaluation mode; the mode it was in is restored. The processes
+/// of a group share the work, and all get the scores.
+Scores evaluate(SequenceModelImpl& model, const Examples& examples, Group* group = nullptr);
 
 /// Writes a checkpoint, proves that it can be read, and puts it in the place of `folder` as a
 /// whole: after a kill or a full disk there is the old one or the new one. The old one goes to

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <stdexcept>
+#include <type_traits>
 
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
@@ -70,7 +71,8 @@ class Trainer {
       : request_(request),
         observer_(observer),
         options_(request.config.training),
-        threads_(use_threads(options_.threads)),
+        group_(request.group ? *request.group : alone_),
+        threads_(use_threads(options_.threads > 0 ? options_.threads : group_.threads())),
         started_(now()),
         data_(load_task(request.config.task, threads_)),
         model_(with_length(request.config.model, data_), data_.facts.shape,
@@ -79,16 +81,21 @@ class Trainer {
         guard_(*model_),
         steps_per_epoch_(make_sampler().steps_per_epoch()) {
     model_->engine = options_.engine();
+    model_->engine.threads = threads_;
     model_->train();
     if (options_.class_weights == ClassWeights::balanced) class_weights_ = balanced_weights();
+    if (!group_.alone()) join_group();
   }
 
   TrainOutcome run() {
-    announce();
-    begin();
-    metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
-                                            request_.resume ? state_.step : -1);
-    if (!request_.resume && options_.norms_every > 0) write_norms();
+    if (group_.first()) {
+      announce();
+      begin();
+      metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
+                                              request_.resume ? state_.step : -1);
+      if (!request_.resume && options_.norms_every > 0) write_norms();
+    }
+    share_state();
     start_loader(options_.steps);
     const PeakMemory memory;
     TrainOutcome out = steps();
@@ -125,12 +132,49 @@ class Trainer {
       if (options_.norms_every > 0 && state_.step % options_.norms_every == 0) write_norms();
       const bool last = state_.step == options_.steps;
       if (last || state_.step % options_.evaluate_every == 0) evaluate_now();
-      const bool stop = observer_.stop && observer_.stop();
+      const bool stop = group_.alone() ? observer_.stop && observer_.stop() : stop_;
       save_if_due(last || stop);
       if (stop && !last) break;
     }
     saver_.wait();
     return state_.step < options_.steps ? outcome(false) : finish();
+  }
+
+  // The processes must have the same data, and each something to do.
+  void join_group() {
+    const int64_t least = options_.batch / options_.accumulate;
+    if (options_.batch_tokens == 0 && least < group_.size()) {
+      throw std::invalid_argument(fmt::format(
+          "training.batch: {} sequences{} cannot be shared by {} ranks; a batch is that of all "
+          "ranks together, and each rank needs at least one sequence of it",
+          options_.batch,
+          options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
+          group_.size()));
+    }
+    group_.barrier(/*patient=*/true);  // reading data takes one longer than the other
+    const std::string mine = fmt::format(
+        "{}, {} and {} sequences with {} tokens", data_.train.size(), data_.validation.size(),
+        data_.test.size(),
+        data_.train.total_length() + data_.validation.total_length() + data_.test.total_length());
+    const std::string theirs = group_.broadcast(mine);
+    if (mine != theirs) {
+      throw std::runtime_error(fmt::format(
+          "rank {} has read {}, and rank 0 {}; the data must be the same on all machines",
+          group_.rank(), mine, theirs));
+    }
+    model_->engine.reduce = [this](double* values, size_t count) {
+      if (stand_in_) std::fill_n(values, count, 0.0);
+      group_.all_reduce(values, count);
+    };
+  }
+
+  // What rank 0 starts from, to all: only it reads the run folder.
+  void share_state() {
+    if (group_.alone()) return;
+    static_assert(std::is_trivially_copyable_v<TrainState>);
+    group_.broadcast(&state_, sizeof state_);
+    for (torch::Tensor& tensor : optimiser_.state()) group_.broadcast(tensor);
+    for (torch::Tensor& tensor : model_->buffers()) group_.broadcast(tensor);
   }
 
   Sampler make_sampler() const {
@@ -151,7 +195,8 @@ class Trainer {
 
   void start_loader(int64_t end) {
     loader_ = std::make_unique<BatchLoader>(data_.train, data_.facts.shape, make_sampler(),
-                                            state_.step, end, options_.accumulate);
+                                            state_.step, end, options_.accumulate, group_.shard(),
+                                            class_weight_list());
   }
 
   // Every class counts the same, however many examples it has; on average a target weighs 1.
@@ -179,11 +224,17 @@ class Trainer {
     return torch::tensor(count, torch::kFloat32);
   }
 
+  std::vector<double> class_weight_list() const {
+    if (!class_weights_.defined()) return {};
+    const auto* data = class_weights_.data_ptr<float>();
+    return {data, data + class_weights_.numel()};
+  }
+
   void say(const std::string& text) const {
-    if (observer_.message) observer_.message(text);
+    if (observer_.message && group_.first()) observer_.message(text);
   }
   void warn(const std::string& text) const {
-    if (observer_.warning) observer_.warning(text);
+    if (observer_.warning && group_.first()) observer_.warning(text);
   }
 
   void announce() const {
@@ -196,6 +247,12 @@ class Trainer {
     say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {} threads", m.layer,
                     m.depth, m.width, describe_layer(m), parameter_count(),
                     model_->uses_fused() ? "fused" : "reference", threads_));
+    if (!group_.alone()) {
+      say(fmt::format("{} ranks share every batch of {}", group_.size(),
+                      options_.batch_tokens > 0
+                          ? fmt::format("up to {} tokens", options_.batch_tokens)
+                          : fmt::format("{} sequences", options_.batch)));
+    }
     say(fmt::format("run folder: {}", request_.out.string()));
   }
 
@@ -250,22 +307,44 @@ class Trainer {
     }
   }
 
-  // Forward and backward over one batch, in as many parts as asked for.
+  // Forward and backward over one batch, in as many parts as asked for. Afterwards every process
+  // has the gradient of the mean loss over the whole batch.
   double gradients(const std::vector<Batch>& parts, int64_t* tokens) {
     optimiser_.zero_grad();
-    double loss = 0, told = 0;
-    for (const Batch& batch : parts) told += static_cast<double>(batch.told());
+    double loss = 0;
     for (const Batch& batch : parts) {
+      stand_in_ = batch.stand_in;
+      const torch::Tensor kept = stand_in_ ? optimiser_.gradients().clone() : torch::Tensor();
       const Pass pass{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
       const torch::Tensor y = model_->forward(batch.input, pass).y;
       const torch::Tensor part_loss =
-          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) *
-          (static_cast<double>(batch.told()) / told);
+          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) * batch.share;
       part_loss.backward();
-      loss += part_loss.item<double>();
-      *tokens += batch.input.layout->tokens();
+      if (stand_in_) {
+        optimiser_.gradients().copy_(kept);
+      } else {
+        loss += part_loss.item<double>();
+      }
+      *tokens += batch.tokens;
     }
+    group_.all_reduce(optimiser_.gradients());
     return loss;
+  }
+
+  // The loss of all processes, and whether one was asked to stop. The norm is the same for all but
+  // for rounding, which may depend on the number of threads and must not make them differ. Returns
+  // whether the step may be taken.
+  bool agree(double* loss, double* norm) {
+    double bad = guard_.finite() ? 0 : 1;
+    if (!group_.alone()) {
+      double sums[] = {*loss, *norm, bad, observer_.stop && observer_.stop() ? 1.0 : 0.0};
+      group_.all_reduce(sums, std::size(sums));
+      *loss = sums[0];
+      *norm = sums[1] / group_.size();
+      bad = sums[2];
+      stop_ = sums[3] > 0;
+    }
+    return bad == 0 && std::isfinite(*loss) && std::isfinite(*norm);
   }
 
   void step() {
@@ -273,9 +352,8 @@ class Trainer {
     int64_t tokens = 0;
     const std::vector<Batch> parts = loader_->next();
     guard_.remember();
-    const double loss = gradients(parts, &tokens);
-    const double norm = optimiser_.gradient_norm();
-    const bool finite = std::isfinite(loss) && std::isfinite(norm) && guard_.finite();
+    double loss = gradients(parts, &tokens), norm = optimiser_.gradient_norm();
+    const bool finite = agree(&loss, &norm);
     if (!finite) skip(loss, norm, parts);
     if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
     const double factor = learning_rate_factor(options_, steps_per_epoch_, state_.step);
@@ -297,7 +375,7 @@ class Trainer {
 
   // Leaves the network as it was before the step; throws when this goes on for too long.
   void skip(double loss, double norm, const std::vector<Batch>& parts) {
-    NonFinite found = find_non_finite(optimiser_, guard_, parts, data_.train.towers());
+    NonFinite found = find_non_finite(optimiser_, guard_, parts);
     guard_.undo();
     ++state_.skipped;
     ++state_.skipped_in_a_row;
@@ -320,7 +398,7 @@ class Trainer {
 
   void report(double loss, double norm, double lr, double recurrent) {
     const double rate = static_cast<double>(window_tokens_) / window_seconds_;
-    if (observer_.step) {
+    if (observer_.step && group_.first()) {
       const double left = static_cast<double>(options_.steps - state_.step) * window_seconds_ /
                           static_cast<double>(window_steps_);
       observer_.step({state_.step, options_.steps, loss, rate, left, state_.skipped});
@@ -348,6 +426,7 @@ class Trainer {
 
   // The size of the hidden states on the first validation sequences, as training sees them.
   void write_norms() {
+    if (!group_.first()) return;
     std::vector<int64_t> numbers(
         static_cast<size_t>(std::min(kNormSequences, data_.validation.size())));
     std::iota(numbers.begin(), numbers.end(), 0);
@@ -361,6 +440,7 @@ class Trainer {
   }
 
   void write_scores(const char* split, const Scores& scores) {
+    if (!group_.first()) return;
     Json line{{"step", state_.step}, {"split", split}, {"loss", scores.loss}};
     if (scores.classes) {
       line["accuracy"] = scores.accuracy;
@@ -376,7 +456,7 @@ class Trainer {
   }
 
   void evaluate_now() {
-    const Scores scores = evaluate(*model_, data_.validation);
+    const Scores scores = evaluate(*model_, data_.validation, &group_);
     write_scores("validation", scores);
     const double score = scores.score();
     const bool best = state_.best_step < 0 || score > state_.best_score;
@@ -385,7 +465,7 @@ class Trainer {
       state_.best_step = state_.step;
       save(kBest);
     }
-    if (observer_.evaluation) observer_.evaluation({state_.step, scores, best});
+    if (observer_.evaluation && group_.first()) observer_.evaluation({state_.step, scores, best});
   }
 
   void save_if_due(bool now) {
@@ -404,6 +484,9 @@ class Trainer {
                       "last good one",
                       state_.step, bad, request_.out.string()));
     }
+    // Different CPUs round differently: from here on all have what a resumed run will have.
+    if (which != kBest) share_state();
+    if (!group_.first()) return;
     saver_.save(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
                 {request_.config, data_.facts, state_, ""},
                 which == kLast ? request_.out / kPrevious : std::filesystem::path(),
@@ -423,14 +506,17 @@ class Trainer {
   }
 
   TrainOutcome finish() {
-    load_checkpoint(read_checkpoint(find_checkpoint(request_.out, Which::best), Parts::weights),
-                    *model_, nullptr);
+    if (group_.first()) {
+      load_checkpoint(read_checkpoint(find_checkpoint(request_.out, Which::best), Parts::weights),
+                      *model_, nullptr);
+    }
+    share_state();
     TrainOutcome out = outcome(true);
-    out.test = evaluate(*model_, data_.test);
+    out.test = evaluate(*model_, data_.test, &group_);
     if (out.test.classes) out.majority = majority(data_.test, data_.facts.shape.outputs);
     out.classes = data_.facts.classes;
     write_scores("test", out.test);
-    metrics_->sync();
+    if (metrics_) metrics_->sync();
     out.seconds = now() - started_;
     return out;
   }
@@ -438,6 +524,8 @@ class Trainer {
   TrainRequest request_;
   TrainObserver observer_;
   TrainingOptions options_;
+  Group alone_;
+  Group& group_;
   int threads_;
   double started_;
   TaskData data_;
@@ -448,6 +536,8 @@ class Trainer {
   torch::Tensor class_weights_;
   TrainState state_;
   std::unique_ptr<MetricsLog> metrics_;
+  bool stand_in_ = false;  // this part of a step is not this process's
+  bool stop_ = false;      // some process was asked to
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
   CheckpointSaver saver_;                // its thread writes the metrics to the disk
@@ -457,11 +547,12 @@ class Trainer {
 }  // namespace
 
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
+  const bool writes = request.group == nullptr || request.group->first();
   // Before the data are read, but no folder is made for a run whose data are not there.
   std::optional<FolderLock> lock;
-  if (std::filesystem::exists(request.out)) lock.emplace(request.out);
+  if (writes && std::filesystem::exists(request.out)) lock.emplace(request.out);
   Trainer trainer(request, observer);
-  if (!lock) {
+  if (writes && !lock) {
     std::filesystem::create_directories(request.out);
     lock.emplace(request.out);
   }

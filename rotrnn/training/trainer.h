@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "rotrnn/distributed/group.h"
 #include "rotrnn/training/config.h"
 #include "rotrnn/training/evaluate.h"
 
@@ -40,6 +41,9 @@ struct TrainRequest {
   std::filesystem::path out;
   bool resume = false;              // continue from the newest checkpoint that is whole
   std::filesystem::path init_from;  // empty, or a run to take the weights of
+  // Processes that compute each step together; none: this one alone. All must ask for the same, but
+  // only rank 0 writes files and calls the observer; any of them may ask to stop.
+  Group* group = nullptr;
 };
 
 /// How a run ended.
@@ -60,8 +64,9 @@ struct TrainOutcome {
 /// Trains to the end, or until asked to stop; evaluates the best weights on the test split.
 ///
 /// Two runs of one config and thread count write the same weights and metrics, and so does a run
-/// that was killed and resumed. A step whose loss or gradient is not finite is skipped; too many in
-/// a row end in a std::runtime_error, with the last good checkpoint as it was.
+/// that was killed and resumed; a group computes what one process would, to rounding. A step whose
+/// loss or gradient is not finite is skipped; too many in a row end in a std::runtime_error, with
+/// the last good checkpoint as it was.
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer);
 
 /// What the parts of a run take, in seconds.

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "rotrnn/distributed/place.h"
+#include "rotrnn/distributed/shard.h"
+
+namespace at {
+class Tensor;
+}
+
+namespace rotrnn {
+
+/// The group is lost: a process died, hangs, failed or cannot be reached. The message names it.
+struct GroupLost : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// Processes that train one network together; by itself a group of one, for which every operation
+/// is nothing. All processes must call the same operations in the same order.
+///
+/// Every operation throws GroupLost instead of waiting for a process that does not come any more.
+class Group {
+ public:
+  Group();
+  /// Meets the others; std::runtime_error says who did not come within `timeout` seconds. Later the
+  /// same time is what a process may be silent, or keep the others waiting, before it is given up.
+  Group(const Place& place, double timeout);
+  /// Leaves together with the others when all is well, else at once.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  int rank() const { return place_.rank; }
+  int size() const { return place_.size; }
+  bool alone() const { return place_.size == 1; }
+  bool first() const { return place_.rank == 0; }
+  Shard shard() const { return {place_.rank, place_.size}; }
+
+  /// Threads for this process: its part of the CPUs that it shares with others of the group.
+  int threads() const;
+
+  /// Sums over all processes, in place; the same bits everywhere.
+  void all_reduce(double* values, size_t count);
+  void all_reduce(at::Tensor& values);
+
+  /// What rank 0 has, to all.
+  void broadcast(void* bytes, size_t count);
+  void broadcast(at::Tensor& values);
+  std::string broadcast(const std::string& text);
+
+  /// Returns when all have come. `patient`: however long they take, as long as they are alive.
+  void barrier(bool patient = false);
+
+  /// This process is about to end with an error; the others end with it.
+  void fail(const std::string& reason);
+
+  struct Impl;
+
+ private:
+  Place place_;
+  std::unique_ptr<Impl> impl_;  // none: alone
+};
+
+}  // namespace rotrnn

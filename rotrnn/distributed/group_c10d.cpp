@@ -1,0 +1,383 @@
+// The only file that includes c10d.
+#include <fmt/format.h>
+#include <torch/torch.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <future>
+#include <sstream>
+#include <thread>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+#ifdef USE_C10D_NCCL
+#include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
+#endif
+
+#include "rotrnn/distributed/group.h"
+#include "rotrnn/distributed/reach.h"
+#include "rotrnn/distributed/watch.h"
+#include "rotrnn/kernels/threads.h"
+
+namespace rotrnn {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using StorePointer = c10::intrusive_ptr<c10d::Store>;
+using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+
+// Gloo's own limit, never reached: Watch decides, and knows whom to name.
+constexpr auto kForever = std::chrono::hours(24 * 30);
+// How often a waiting process looks whether the group is lost.
+constexpr milliseconds kPoll(250);
+
+std::string first_line(const std::exception& error) {
+  const std::string text = error.what();
+  return text.substr(0, text.find('\n'));
+}
+
+std::vector<uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string text_of(const std::vector<uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<std::string> read_key(c10d::Store& store, const std::string& key) {
+  if (!store.check({key})) return {};
+  return text_of(store.get(key));
+}
+
+Board board_of(const StorePointer& store) {
+  Board board;
+  board.write = [store](const std::string& key, const std::string& value) {
+    store->set(key, bytes_of(value));
+  };
+  board.read = [store](const std::string& key) { return read_key(*store, key); };
+  board.claim = [store](const std::string& key, const std::string& value) {
+    return text_of(store->compareSet(key, {}, bytes_of(value)));
+  };
+  return board;
+}
+
+// What a process says of itself when it comes.
+struct Member {
+  int size = 0;
+  long process = 0;
+  std::string local, master;  // addresses: its own, and of rank 0 as it sees it
+  std::string machine, cpus, host;
+
+  std::string text() const {
+    return fmt::format("{} {} {} {} {} {} {}", size, process, local, master, machine,
+                       cpus.empty() ? "-" : cpus, host);
+  }
+  static Member parse(const std::string& text) {
+    Member m;
+    std::istringstream in(text);
+    in >> m.size >> m.process >> m.local >> m.master >> m.machine >> m.cpus;
+    std::getline(in >> std::ws, m.host);
+    return m;
+  }
+};
+
+StorePointer open_store(const Place& place, double timeout, bool serves) {
+  c10d::TCPStoreOptions options;
+  options.port = static_cast<uint16_t>(place.port);
+  options.isServer = serves;
+  options.numWorkers = static_cast<size_t>(place.size);
+  options.waitWorkers = false;
+  options.timeout = milliseconds(static_cast<int64_t>(timeout * 1000));
+  try {
+    StorePointer store = c10::make_intrusive<c10d::TCPStore>(place.master, options);
+    return c10::make_intrusive<c10d::PrefixStore>("rotrnn/" + place.round, store);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(fmt::format("rank {}: the store at {}:{} cannot be opened: {}",
+                                         place.rank, place.master, place.port, first_line(error)));
+  }
+}
+
+Reached reach_master(const Place& place, double timeout) {
+  try {
+    return reach(place.master, place.port, timeout);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(
+        fmt::format("rank {} could not reach rank 0 at {}:{} within {:g} s: {}; is rank 0 running "
+                    "there, and is "
+                    "the port open? MASTER_ADDR and MASTER_PORT say where",
+                    place.rank, place.master, place.port, timeout, error.what()));
+  }
+}
+
+// Waits until every rank has said what it is.
+std::vector<Member> gather_members(const Place& place, c10d::Store& store, const Member& self,
+                                   double timeout) {
+  if (store.add(fmt::format("claimed/{}", place.rank), 1) != 1) {
+    throw std::runtime_error(fmt::format(
+        "two processes say that they are rank {} of the group at {}:{}; each needs a RANK of its "
+        "own, and each job a MASTER_PORT",
+        place.rank, place.master, place.port));
+  }
+  store.set(fmt::format("member/{}", place.rank), bytes_of(self.text()));
+  const auto end = Clock::now() + milliseconds(static_cast<int64_t>(timeout * 1000));
+  std::vector<Member> members;
+  for (int rank = 0; rank < place.size; ++rank) {
+    const std::string key = fmt::format("member/{}", rank);
+    auto text = read_key(store, key);
+    while (!text && Clock::now() < end) {
+      std::this_thread::sleep_for(milliseconds(20));
+      text = read_key(store, key);
+    }
+    if (!text) {
+      std::string missing;
+      for (int other = rank; other < place.size; ++other) {
+        if (store.check({fmt::format("member/{}", other)})) continue;
+        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", other);
+      }
+      throw std::runtime_error(fmt::format("of {} ranks these did not come within {:g} s: {}",
+                                           place.size, timeout, missing));
+    }
+    members.push_back(Member::parse(*text));
+    if (members.back().size != place.size) {
+      throw std::runtime_error(fmt::format(
+          "rank {} is one of {} processes and rank {} one of {}; WORLD_SIZE must be the "
+          "same for all",
+          rank, members.back().size, place.rank, place.size));
+    }
+  }
+  return members;
+}
+
+// The address that others reach this process at. On the host of rank 0 its name often leads to a
+// loopback address, which is of no use elsewhere: there, what others call it.
+std::string own_address(const Member& self, const std::vector<Member>& members) {
+  if (!is_loopback(self.local)) return self.local;
+  for (const Member& other : members) {
+    if (!is_loopback(other.local) && !is_loopback(other.master)) return other.master;
+  }
+  return self.local;
+}
+
+std::shared_ptr<gloo::transport::Device> make_device(const std::string& address) {
+  const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
+  return interface != nullptr && *interface != '\0'
+             ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
+             : c10d::ProcessGroupGloo::createDeviceForHostname(address);
+}
+
+// Connects every process with every other. On a thread of its own, which is left behind when it
+// does not come back: there is no other way to give up.
+c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const Place& place, const StorePointer& store,
+                                                   const std::string& address, double timeout) {
+  using Result = c10::intrusive_ptr<c10d::ProcessGroupGloo>;
+  auto promise = std::make_shared<std::promise<Result>>();
+  auto future = promise->get_future();
+  std::thread([=] {
+    try {
+      auto options = c10d::ProcessGroupGloo::Options::create(kForever);
+      options->devices = {make_device(address)};
+      options->threads = 1;  // one operation at a time
+      promise->set_value(
+          c10::make_intrusive<c10d::ProcessGroupGloo>(store, place.rank, place.size, options));
+    } catch (...) {
+      promise->set_exception(std::current_exception());
+    }
+  }).detach();
+  const auto fail = [&](const std::string& why) {
+    throw std::runtime_error(fmt::format(
+        "rank {} ({}) met the others but could not connect to all of them: {}; GLOO_SOCKET_IFNAME "
+        "names the network interface to use",
+        place.rank, address, why));
+  };
+  if (future.wait_for(std::chrono::duration<double>(timeout)) != std::future_status::ready) {
+    fail(fmt::format("no answer within {:g} s", timeout));
+  }
+  try {
+    return future.get();
+  } catch (const std::exception& error) {
+    fail(first_line(error));
+  }
+  return {};
+}
+
+WatchLimits limits_of(double timeout) {
+  WatchLimits limits;
+  limits.silence = timeout;
+  limits.beat = std::min(limits.beat, timeout / 10);
+  limits.suspicion = std::min(limits.suspicion, timeout);
+  limits.abandoned = std::min(limits.abandoned, timeout);
+  return limits;
+}
+
+}  // namespace
+
+struct Group::Impl {
+  StorePointer store;  // of the working thread; Watch has a connection of its own
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
+#ifdef USE_C10D_NCCL
+  c10::intrusive_ptr<c10d::ProcessGroupNCCL> nccl;  // made for the first tensor on a GPU
+#endif
+  std::unique_ptr<Watch> watch;
+  Place place;
+  int threads = 1;
+  bool lost = false;
+
+  [[noreturn]] void give_up(const std::string& verdict) {
+    lost = true;
+    if (place.serves_store) watch->linger();
+    throw GroupLost(verdict);
+  }
+
+  // Starts an operation and waits for its end, or for the verdict that there will be none.
+  template <class Start>
+  void run(const Start& start, bool patient = false) {
+    if (lost) throw GroupLost(watch->verdict());
+    watch->enter(patient);
+    WorkPointer work;
+    try {
+      work = start();
+    } catch (const std::exception& error) {
+      give_up(watch->settle(first_line(error)));
+    }
+    for (;;) {
+      try {
+        work->wait(kPoll);
+        watch->leave();
+        return;
+      } catch (const std::exception& error) {
+        if (work->isCompleted()) give_up(watch->settle(first_line(error)));
+      }
+      if (const std::string verdict = watch->verdict(); !verdict.empty()) give_up(verdict);
+    }
+  }
+
+  c10d::ProcessGroup& carrier(const at::Tensor& tensor) {
+#ifdef USE_C10D_NCCL
+    if (tensor.is_cuda()) {
+      if (!nccl) {
+        nccl = c10::make_intrusive<c10d::ProcessGroupNCCL>(
+            c10::make_intrusive<c10d::PrefixStore>("nccl", store), place.rank, place.size);
+      }
+      return *nccl;
+    }
+#endif
+    (void)tensor;
+    return *gloo;
+  }
+};
+
+Group::Group() = default;
+
+Group::Group(const Place& place, double timeout) : place_(place) {
+  if (place.size == 1) return;
+  if (place.serves_store) check_port_is_free(place.port);
+  auto impl = std::make_unique<Impl>();
+  impl->place = place;
+  if (place.serves_store) impl->store = open_store(place, timeout, true);
+  const Reached reached = reach_master(place, timeout);
+  if (!impl->store) impl->store = open_store(place, timeout, false);
+
+  Member self;
+  self.size = place.size;
+  self.process = ::getpid();
+  self.local = reached.local;
+  self.master = reached.peer;
+  self.machine = machine_id();
+  self.cpus = cpu_list();
+  self.host = host_name();
+  const auto members = gather_members(place, *impl->store, self, timeout);
+  impl->gloo = connect(place, c10::make_intrusive<c10d::PrefixStore>("gloo", impl->store),
+                       own_address(self, members), timeout);
+
+  std::vector<std::string> names;
+  const Member& own = members[static_cast<size_t>(place.rank)];
+  int sharing = 0, before = 0;  // processes of the same CPUs
+  for (int rank = 0; rank < place.size; ++rank) {
+    const Member& m = members[static_cast<size_t>(rank)];
+    names.push_back(fmt::format("rank {} (host {}, process {})", rank, m.host, m.process));
+    if (m.machine != own.machine || m.cpus != own.cpus) continue;
+    ++sharing;
+    before += rank < place.rank;
+  }
+  const int cpus = kernels::available_threads();
+  impl->threads = std::max(1, cpus / sharing + (before < cpus % sharing ? 1 : 0));
+  impl->watch = std::make_unique<Watch>(board_of(open_store(place, timeout, false)), place.rank,
+                                        names, limits_of(timeout), [](const std::string& verdict) {
+                                          fmt::print(stderr, "rotrnn: stopped: {}\n", verdict);
+                                          std::_Exit(1);
+                                        });
+  impl_ = std::move(impl);
+}
+
+Group::~Group() {
+  if (!impl_) return;
+  if (impl_->lost) {
+    (void)impl_.release();  // its threads hang in calls that will not return
+    return;
+  }
+  try {
+    impl_->run([&] { return impl_->gloo->barrier(); }, true);
+    // Nobody closes a connection that another still reads from.
+    impl_->store->add("left", 1);
+    const auto end = Clock::now() + std::chrono::seconds(2);
+    while (impl_->store->add("left", 0) < size() && Clock::now() < end) {
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  } catch (const std::exception&) {
+    // Somebody was faster, or is gone: the work is done.
+  }
+  if (impl_->lost) (void)impl_.release();
+}
+
+int Group::threads() const {
+  return impl_ ? impl_->threads : kernels::available_threads();
+}
+
+void Group::all_reduce(at::Tensor& values) {
+  if (!impl_) return;
+  std::vector<at::Tensor> list{values};
+  impl_->run([&] { return impl_->carrier(values).allreduce(list); });
+}
+
+void Group::all_reduce(double* values, size_t count) {
+  if (!impl_) return;
+  at::Tensor tensor = torch::from_blob(values, {static_cast<int64_t>(count)}, torch::kFloat64);
+  all_reduce(tensor);
+}
+
+void Group::broadcast(at::Tensor& values) {
+  if (!impl_) return;
+  std::vector<at::Tensor> list{values};
+  impl_->run([&] { return impl_->carrier(values).broadcast(list); });
+}
+
+void Group::broadcast(void* bytes, size_t count) {
+  if (!impl_ || count == 0) return;
+  at::Tensor tensor = torch::from_blob(bytes, {static_cast<int64_t>(count)}, torch::kUInt8);
+  broadcast(tensor);
+}
+
+std::string Group::broadcast(const std::string& text) {
+  uint64_t size = text.size();
+  broadcast(&size, sizeof size);
+  std::string shared = text;
+  shared.resize(size);
+  broadcast(shared.data(), shared.size());
+  return shared;
+}
+
+void Group::barrier(bool patient) {
+  if (impl_) impl_->run([&] { return impl_->gloo->barrier(); }, patient);
+}
+
+void Group::fail(const std::string& reason) {
+  if (!impl_ || impl_->lost) return;
+  impl_->lost = true;
+  impl_->watch->report(reason);
+  if (impl_->place.serves_store) impl_->watch->linger();
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+namespace rotrnn {
+
+/// The two ends of a connection, as numeric addresses.
+struct Reached {
+  std::string local, peer;
+};
+
+/// Connects to a host, trying again until `seconds` have passed. std::runtime_error says what kept
+/// it from answering.
+Reached reach(const std::string& host, int port, double seconds);
+
+/// std::runtime_error when something listens on the port of this machine already.
+void check_port_is_free(int port);
+
+/// A port of this machine that nothing uses now.
+int free_port();
+
+/// Whether an address is of this machine alone.
+bool is_loopback(const std::string& address);
+
+/// What tells this machine from others: the same for all processes on one kernel.
+std::string machine_id();
+
+/// The CPUs this process may use, such as "0,1,2,3".
+std::string cpu_list();
+
+/// Name of the machine, for people.
+std::string host_name();
+
+}  // namespace rotrnn
