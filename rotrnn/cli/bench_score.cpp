@@ -26,7 +26,13 @@ struct Options {
 // Multiplications and additions of a step that are of use, as docs/performance.md counts them.
 double flops_of_step(const ModelInfo& info) {
   const auto D = static_cast<double>(info.width), N = 2 * static_cast<double>(info.states);
-  const double glu = info.activation == "full_glu" ? 4 : info.activation == "gelu" ? 0 : 2;
+  const bool both = info.activation == "full_glu" || info.activation == "exact_glu";
+  const double glu = both ? 4 : info.activation == "gelu" ? 0 : 2;
+  if (info.system == "channel") {
+    // A complex product, an input and a read-out of every state of every channel.
+    const double states = (info.bidirectional ? 2 : 1) * 13 * D * N / 2;
+    return static_cast<double>(info.depth) * (states + glu * D * D);
+  }
   return static_cast<double>(info.depth) * ((info.bidirectional ? 6 : 4) * D * N + glu * D * D);
 }
 

@@ -215,7 +215,7 @@ void add_compare(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "compare", "Train layers or settings with equal budgets and tabulate them");
   command->add_option("config", o->config, "TOML file; none: the quick start");
-  o->layers = "rotrnn,lru,s5";
+  o->layers = fmt::format("{}", fmt::join(layer_names(), ","));
   auto* layers =
       command->add_option("--layers", o->layers, "the layers, the first as the yardstick")
           ->capture_default_str();

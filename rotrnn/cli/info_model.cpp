@@ -74,7 +74,9 @@ int print_model(const std::string& path, bool json) {
                                {"layer", info.layer},
                                {"version", info.version},
                                {"width", info.width},
+                               {"system", info.system},
                                {"states", info.states},
+                               {"degree", info.degree},
                                {"depth", info.depth},
                                {"activation", info.activation},
                                {"bidirectional", info.bidirectional},
@@ -95,9 +97,12 @@ int print_model(const std::string& path, bool json) {
     fmt::print("{}\n", out.dump());
     return 0;
   }
-  fmt::print("{} trained on {}: {} blocks, width {}, {} complex states, {}{}, pooling {}\n",
-             info.layer, info.task, info.depth, info.width, info.states, info.activation,
-             info.bidirectional ? ", bidirectional" : "", pooling_name(info.pooling));
+  fmt::print("{} trained on {}: {} blocks, width {}, {} complex states{}{}, {}{}, pooling {}\n",
+             info.layer, info.task, info.depth, info.width, info.states,
+             info.system == "channel" ? " a channel" : "",
+             info.degree > 1 ? fmt::format(", products of {} inputs", info.degree) : "",
+             info.activation, info.bidirectional ? ", bidirectional" : "",
+             pooling_name(info.pooling));
   fmt::print("{} numbers, written by rotrnn {}\n", grouped(info.parameters), info.version);
   fmt::print("takes {}{}\n", input_text(info), info.towers == 2 ? ", two sequences" : "");
   fmt::print("tells {}\n", output_text(info));

@@ -4,22 +4,21 @@
 
 namespace rotrnn::kernels {
 
-Backward::Backward(const BlockConfig &config, const Sequences &sequences,
-                   const BlockParameters &parameters, const BlockInput &input,
-                   BlockSaved &saved, const OutputGradient &gradient,
-                   const BlockGradients &gradients, Arena &scratch)
+Backward::Backward(const BlockConfig& config, const Sequences& sequences,
+                   const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
+                   const OutputGradient& gradient, const BlockGradients& gradients, Arena& scratch)
     : BlockCall(config, sequences, parameters, input, saved, scratch, true),
-      gradient_(gradient), gradients_(gradients) {
+      gradient_(gradient),
+      gradients_(gradients) {
   const auto zeros = [&](size_t count) {
-    double *p = scratch.take<double>(count);
+    double* p = scratch.take<double>(count);
     std::fill_n(p, count, 0.0);
     return p;
   };
   sums_.resize(plan.units.size());
-  for (UnitSums &s : sums_) {
+  for (UnitSums& s : sums_) {
     s.W = scratch.take<float>(S2 * D);
-    for (size_t d = 0; d < directions(); ++d)
-      s.V[d] = scratch.take<float>(D * S2);
+    for (size_t d = 0; d < directions(); ++d) s.V[d] = scratch.take<float>(D * S2);
     s.glu = scratch.take<float>(G * D);
     s.glu_bias = zeros(G);
     s.skip = zeros(D);
@@ -33,10 +32,8 @@ Backward::Backward(const BlockConfig &config, const Sequences &sequences,
   carries_.resize(static_cast<size_t>(threads) * S2);
   if (mixed()) {
     du_ = scratch.take<float>(n * D);
-    if (normed_branch())
-      u_ = scratch.take<float>(n * D);
-    if (saved.y == nullptr && !bare())
-      y_ = scratch.take<float>(n * D);
+    if (normed_branch()) u_ = scratch.take<float>(n * D);
+    if (saved.y == nullptr && !bare()) y_ = scratch.take<float>(n * D);
   } else if (two_pass()) {
     for (size_t d = 0; d < directions(); ++d) {
       dz_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
@@ -49,20 +46,18 @@ Backward::Backward(const BlockConfig &config, const Sequences &sequences,
     gradients_.lambda_im = scratch.take<float>(n * stride);
 }
 
-View Backward::output_gradient(const Tile &t, ThreadBuffers &b,
-                               UnitSums *sums) {
-  View g = {const_cast<float *>(gradient_.value) + t.begin * D, D};
+View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) {
+  View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
   if (gradient_.q != nullptr) {
-    simd.finish(g.data, g.ld, nullptr, gradient_.out + t.begin * D, D,
-                gradient_.q, gradient_.s, b.dout.data, b.dout.ld, t.rows, D);
+    simd.finish(g.data, g.ld, nullptr, gradient_.out + t.begin * D, D, gradient_.q, gradient_.s,
+                b.dout.data, b.dout.ld, t.rows, D);
     g = b.dout;
   }
-  if (config.prenorm || config.norm == Norm::none)
-    return g;
-  const float *raw = saved.raw + t.begin * D;
+  if (config.prenorm || config.norm == Norm::none) return g;
+  const float* raw = saved.raw + t.begin * D;
   if (batch_norm()) {
-    simd.finish(g.data, g.ld, saved.norm_a, raw, D, post_q_.data(),
-                post_s_.data(), b.dout.data, b.dout.ld, t.rows, D);
+    simd.finish(g.data, g.ld, saved.norm_a, raw, D, post_q_.data(), post_s_.data(), b.dout.data,
+                b.dout.ld, t.rows, D);
     return b.dout;
   }
   if (g.data != b.dout.data) {
@@ -70,9 +65,9 @@ View Backward::output_gradient(const Tile &t, ThreadBuffers &b,
       std::copy_n(g.data + r * g.ld, D, b.dout.data + r * b.dout.ld);
   }
   std::fill_n(b.sums, 2 * D, 0.0f);
-  simd.layer_norm_backward(b.dout.data, b.dout.ld, nullptr, 0, nullptr, raw, D,
-                           saved.norm_a, config.eps, nullptr, 0, b.dout.data,
-                           b.dout.ld, b.sums, b.sums + D, t.rows, D);
+  simd.layer_norm_backward(b.dout.data, b.dout.ld, nullptr, 0, nullptr, raw, D, saved.norm_a,
+                           config.eps, nullptr, 0, b.dout.data, b.dout.ld, b.sums, b.sums + D,
+                           t.rows, D);
   if (sums != nullptr) {
     flush(b.sums, sums->norm_sum, D);
     flush(b.sums + D, sums->norm_product, D);
@@ -81,28 +76,24 @@ View Backward::output_gradient(const Tile &t, ThreadBuffers &b,
 }
 
 /// z of a tile, per direction: kept, or scanned again from its boundary.
-void Backward::states(const Tile &t, const View &u, ThreadBuffers &b, View *z) {
+void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
   if (saved.z[0] != nullptr) {
-    for (size_t d = 0; d < directions(); ++d)
-      z[d] = at({saved.z[d], saved.stride}, t);
+    for (size_t d = 0; d < directions(); ++d) z[d] = at({saved.z[d], saved.stride}, t);
     return;
   }
   drive(t, u, b.z[0]);
-  if (config.bidirectional)
-    std::copy_n(b.z[0].data, t.rows * b.z[0].ld, b.z[1].data);
+  if (config.bidirectional) std::copy_n(b.z[0].data, t.rows * b.z[0].ld, b.z[1].data);
   std::vector<float> state(S2);
   for (size_t d = 0; d < directions(); ++d) {
     const auto direction = Direction(d);
     std::copy_n(state_before(t, direction), S2, state.data());
-    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S,
-              scan_lambda(t, direction), state.data());
+    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data());
     z[d] = b.z[d];
   }
 }
 
-void Backward::recompute_output(const Tile &t, const View &u, const View *z,
-                                ThreadBuffers &b) {
-  const System &system = parameters.system;
+void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
+  const System& system = parameters.system;
   if (mixed()) {
     for (size_t r = 0; r < t.rows; ++r)
       std::copy_n(y_ + (t.begin + r) * D, D, b.y.data + r * b.y.ld);
@@ -110,80 +101,68 @@ void Backward::recompute_output(const Tile &t, const View &u, const View *z,
     read_out(t, z, b.y);
   }
   const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
-  preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t),
-              b.h.data, b.h.ld, t.rows, D);
-  if (!glu())
-    return;
-  gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D,
-                G, false);
-  float *q = full() ? b.gate.data : b.h.data;
+  preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
+              t.rows, D);
+  if (!glu()) return;
+  gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
+  float* q = full() ? b.gate.data : b.h.data;
   const View x = x_tile(t);
-  simd.gate(
-      q, full() ? b.gate.ld : b.h.ld, full() ? parameters.glu_b1 : nullptr,
-      full() ? b.gate.data + D : b.gate.data, b.gate.ld, parameters.glu_b2,
-      nullptr, x.data, x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
+  simd.gate(q, full() ? b.gate.ld : b.h.ld, full() ? parameters.glu_b1 : nullptr,
+            full() ? b.gate.data + D : b.gate.data, b.gate.ld, parameters.glu_b2, nullptr, x.data,
+            x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
 }
 
-/// From the gradient of out to that of y (in b.dy), with the weight gradients
-/// of GLU.
-void Backward::activation_backward(const Tile &t, const View &u,
-                                   const View &dout, const View *z,
-                                   ThreadBuffers &b, UnitSums &sums) {
+/// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU.
+void Backward::activation_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                                   ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   const bool kept = saved.y != nullptr;
-  if (!kept)
-    recompute_output(t, u, z, b);
+  if (!kept) recompute_output(t, u, z, b);
   const View y = kept ? at({saved.y, D}, t) : b.y;
   const View gate = kept ? at({saved.gate, G}, t) : b.gate;
-  float *bias_sum = b.sums;
-  float *skip_sum = b.sums + G;
-  float *e_sum = skip_sum + D;
+  float* bias_sum = b.sums;
+  float* skip_sum = b.sums + G;
+  float* e_sum = skip_sum + D;
   std::fill_n(b.sums, G + 2 * D, 0.0f);
   const auto gelu_pair = exact() ? simd.gelu_pair_exact : simd.gelu_pair;
-  gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld,
-            b.d.data, b.d.ld, t.rows, D);
-  const float *s = full() ? gate.data + D : gate.data;
+  gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld, t.rows,
+            D);
+  const float* s = full() ? gate.data + D : gate.data;
   if (glu()) {
-    const View q = full()                                       ? gate
-                   : config.activation == Activation::half_glu1 ? b.h
-                                                                : y;
-    float *ds = full() ? b.dgate.data + D : b.dgate.data;
+    const View q = full() ? gate : config.activation == Activation::half_glu1 ? b.h : y;
+    float* ds = full() ? b.dgate.data + D : b.dgate.data;
     simd.gate_backward(dout.data, dout.ld, mask2(t), q.data, q.ld, s, gate.ld,
-                       full() ? b.dgate.data : nullptr, b.dgate.ld, ds,
-                       b.dgate.ld, bias_sum, full() ? bias_sum + D : bias_sum,
-                       t.rows, D);
+                       full() ? b.dgate.data : nullptr, b.dgate.ld, ds, b.dgate.ld, bias_sum,
+                       full() ? bias_sum + D : bias_sum, t.rows, D);
     clock.mark(Stage::activation);
-    gemm.outer(sums.glu, D, b.dgate.data, b.dgate.ld, b.h.data, b.h.ld, G,
-               t.rows, D, sums.wrote_output);
-    gemm.multiply(b.dy.data, b.dy.ld, b.dgate.data, b.dgate.ld, packed_back.glu,
-                  t.rows, G, D, false);
+    gemm.outer(sums.glu, D, b.dgate.data, b.dgate.ld, b.h.data, b.h.ld, G, t.rows, D,
+               sums.wrote_output);
+    gemm.multiply(b.dy.data, b.dy.ld, b.dgate.data, b.dgate.ld, packed_back.glu, t.rows, G, D,
+                  false);
     clock.mark(Stage::glu);
   } else {
     for (size_t r = 0; r < t.rows; ++r) {
       std::copy_n(dout.data + r * dout.ld, D, b.dy.data + r * b.dy.ld);
     }
   }
-  simd.preactivate_backward(b.dy.data, b.dy.ld, b.d.data, b.d.ld, dout.data,
-                            dout.ld, mask2(t), s, gate.ld,
-                            config.activation == Activation::half_glu1,
-                            config.activation == Activation::half_glu2, u.data,
-                            u.ld, skip_sum, e_sum, t.rows, D);
+  simd.preactivate_backward(b.dy.data, b.dy.ld, b.d.data, b.d.ld, dout.data, dout.ld, mask2(t), s,
+                            gate.ld, config.activation == Activation::half_glu1,
+                            config.activation == Activation::half_glu2, u.data, u.ld, skip_sum,
+                            e_sum, t.rows, D);
   flush(bias_sum, sums.glu_bias, G);
   flush(skip_sum, sums.skip, D);
   flush(e_sum, sums.e, D);
   clock.mark(Stage::activation);
 }
 
-/// From the gradient of out to that of y (in b.dy), with all weight gradients
-/// on the way and V's.
-void Backward::branch_backward(const Tile &t, const View &u, const View &dout,
-                               const View *z, ThreadBuffers &b,
-                               UnitSums &sums) {
+/// From the gradient of out to that of y (in b.dy), with all weight gradients on the way and V's.
+void Backward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                               ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   if (bare()) {
     std::fill_n(b.sums, 2 * D, 0.0f);
-    simd.project_backward(dout.data, dout.ld, mask2(t), u.data, u.ld, b.dy.data,
-                          b.dy.ld, b.sums, b.sums + D, t.rows, D);
+    simd.project_backward(dout.data, dout.ld, mask2(t), u.data, u.ld, b.dy.data, b.dy.ld, b.sums,
+                          b.sums + D, t.rows, D);
     flush(b.sums, sums.skip, D);
     flush(b.sums + D, sums.e, D);
   } else {
@@ -192,24 +171,20 @@ void Backward::branch_backward(const Tile &t, const View &u, const View &dout,
   }
   clock.mark(Stage::activation);
   for (size_t d = 0; d < directions() && !mixed(); ++d) {
-    gemm.outer(sums.V[d], S2, b.dy.data, b.dy.ld, z[d].data, z[d].ld, D, t.rows,
-               S2, sums.wrote_output);
+    gemm.outer(sums.V[d], S2, b.dy.data, b.dy.ld, z[d].data, z[d].ld, D, t.rows, S2,
+               sums.wrote_output);
   }
   sums.wrote_output = true;
   clock.mark(Stage::v);
 }
 
-void Backward::state_gradient(const Tile &t, const View &dy,
-                              Direction direction, const View &dz) {
-  gemm.multiply(dz.data, dz.ld, dy.data, dy.ld, packed_back.V[direction],
-                t.rows, D, S2, false);
+void Backward::state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz) {
+  gemm.multiply(dz.data, dz.ld, dy.data, dy.ld, packed_back.V[direction], t.rows, D, S2, false);
 }
 
 /// The adjoint of a sequence begins with the gradient given on its final state.
-void Backward::begin_carry(const Tile &t, Direction direction,
-                           float *carry) const {
-  const float *final =
-      direction == kForward ? gradient_.final : gradient_.final_reverse;
+void Backward::begin_carry(const Tile& t, Direction direction, float* carry) const {
+  const float* final = direction == kForward ? gradient_.final : gradient_.final_reverse;
   if (final == nullptr) {
     std::fill_n(carry, S2, 0.0f);
   } else {
@@ -217,41 +192,32 @@ void Backward::begin_carry(const Tile &t, Direction direction,
   }
 }
 
-void Backward::adjoint_tile(const Tile &t, const View &g, const View &z,
-                            Direction direction, float *carry, UnitSums &sums) {
-  if (ends(t, direction))
-    begin_carry(t, direction, carry);
+void Backward::adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction,
+                            float* carry, UnitSums& sums) {
+  if (ends(t, direction)) begin_carry(t, direction, carry);
   ScanLambdaGradient to{sums.lambda, nullptr, nullptr, false};
   const size_t stride = parameters.system.lambda_stride;
   if (stride != 0) {
     const size_t row = direction == kForward ? t.begin : t.begin + t.rows - 1;
     // The reverse direction comes first and writes, the forward one adds.
-    to = {nullptr, gradients_.lambda_re + row * stride,
-          gradients_.lambda_im + row * stride,
+    to = {nullptr, gradients_.lambda_re + row * stride, gradients_.lambda_im + row * stride,
           config.bidirectional && direction == kForward};
   }
-  simd.scan_adjoint(scan_rows(g, t, direction), t.rows, S,
-                    scan_lambda(t, direction), scan_rows(z, t, direction),
-                    state_before(t, direction), carry, to);
-  if (starts(t, direction))
-    start_gradient(t, g, direction, carry, sums);
+  simd.scan_adjoint(scan_rows(g, t, direction), t.rows, S, scan_lambda(t, direction),
+                    scan_rows(z, t, direction), state_before(t, direction), carry, to);
+  if (starts(t, direction)) start_gradient(t, g, direction, carry, sums);
 }
 
-/// The gradient of z_0 (in carry) goes to the given state, or through kappa to
-/// kappa and v_1.
-void Backward::start_gradient(const Tile &t, const View &g, Direction direction,
-                              const float *carry, UnitSums &sums) {
-  const float *given =
-      direction == kForward ? input.initial : input.initial_reverse;
-  float *to =
-      direction == kForward ? gradients_.initial : gradients_.initial_reverse;
-  if (to != nullptr)
-    std::copy_n(carry, S2, to + t.sequence * S2);
-  const System &system = parameters.system;
-  if (given != nullptr || system.kappa_re == nullptr)
-    return;
-  const float *v = saved.first_v[direction] + t.sequence * S2;
-  float *first = scan_rows(g, t, direction).first;
+/// The gradient of z_0 (in carry) goes to the given state, or through kappa to kappa and v_1.
+void Backward::start_gradient(const Tile& t, const View& g, Direction direction, const float* carry,
+                              UnitSums& sums) {
+  const float* given = direction == kForward ? input.initial : input.initial_reverse;
+  float* to = direction == kForward ? gradients_.initial : gradients_.initial_reverse;
+  if (to != nullptr) std::copy_n(carry, S2, to + t.sequence * S2);
+  const System& system = parameters.system;
+  if (given != nullptr || system.kappa_re == nullptr) return;
+  const float* v = saved.first_v[direction] + t.sequence * S2;
+  float* first = scan_rows(g, t, direction).first;
   for (size_t i = 0; i < S; ++i) {
     const float re = carry[i], im = carry[S + i];
     sums.kappa[i] += static_cast<double>(re * v[i] + im * v[S + i]);
@@ -262,40 +228,34 @@ void Backward::start_gradient(const Tile &t, const View &g, Direction direction,
 }
 
 /// From the gradient of v to those of W and x.
-void Backward::input_backward(const Tile &t, const View &u, const View &g,
-                              const View &dout, const View &dy,
-                              ThreadBuffers &b, UnitSums &sums) {
+void Backward::input_backward(const Tile& t, const View& u, const View& g, const View& dout,
+                              const View& dy, ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
-  gemm.outer(sums.W, D, g.data, g.ld, u.data, u.ld, S2, t.rows, D,
-             sums.wrote_input);
+  gemm.outer(sums.W, D, g.data, g.ld, u.data, u.ld, S2, t.rows, D, sums.wrote_input);
   sums.wrote_input = true;
-  if (gradients_.b != nullptr)
-    simd.column_sum(g.data, g.ld, t.rows, S2, sums.b);
+  if (gradients_.b != nullptr) simd.column_sum(g.data, g.ld, t.rows, S2, sums.b);
   const View du = b.h;
-  gemm.multiply(du.data, du.ld, g.data, g.ld, packed_back.W, t.rows, S2, D,
-                false);
+  gemm.multiply(du.data, du.ld, g.data, g.ld, packed_back.W, t.rows, S2, D, false);
   clock.mark(Stage::w);
   norm_backward(t, du, dout, dy, b, sums);
 }
 
 /// From the gradient of u but for D⊙u to that of x.
-void Backward::norm_backward(const Tile &t, const View &du, const View &dout,
-                             const View &dy, ThreadBuffers &b, UnitSums &sums) {
+void Backward::norm_backward(const Tile& t, const View& du, const View& dout, const View& dy,
+                             ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
-  const float *x = x_tile(t).data;
-  float *dx = gradients_.x + t.begin * D;
-  const View past =
-      config.residual ? dout : View{nullptr, 0}; // what goes round the branch
+  const float* x = x_tile(t).data;
+  float* dx = gradients_.x + t.begin * D;
+  const View past = config.residual ? dout : View{nullptr, 0};  // what goes round the branch
   std::fill_n(b.sums, 2 * D, 0.0f);
   if (normed_branch() && !batch_norm()) {
-    simd.layer_norm_backward(
-        du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, saved.norm_a,
-        config.eps, past.data, past.ld, dx, D, b.sums, b.sums + D, t.rows, D);
+    simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D,
+                             saved.norm_a, config.eps, past.data, past.ld, dx, D, b.sums,
+                             b.sums + D, t.rows, D);
   } else {
-    const float *mean = normed_branch() ? saved.norm_mean : nullptr;
-    simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld,
-                             parameters.system.D, x, D, mean, saved.norm_rstd,
-                             saved.norm_a, past.data, past.ld, dx, D, b.sums,
+    const float* mean = normed_branch() ? saved.norm_mean : nullptr;
+    simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, mean,
+                             saved.norm_rstd, saved.norm_a, past.data, past.ld, dx, D, b.sums,
                              b.sums + D, t.rows, D);
   }
   if (normed_branch()) {
@@ -306,10 +266,10 @@ void Backward::norm_backward(const Tile &t, const View &du, const View &dout,
 }
 
 void Backward::whole_sequences() {
-  for_units([&](size_t unit, ThreadBuffers &b) {
-    UnitSums &sums = sums_[unit];
-    for (const Segment &segment : plan.units[unit]) {
-      for_tiles(segment, true, [&](const Tile &t) {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, true, [&](const Tile& t) {
         StageClock clock(clock_times(b));
         const View u = branch_input(t, b);
         const View dout = output_gradient(t, b, &sums);
@@ -329,9 +289,8 @@ void Backward::whole_sequences() {
   });
 }
 
-/// The first of two passes: to the gradients of the states (kept in dz_) and dy
-/// (kept in dx). The adjoint of the reverse direction runs along time, so it is
-/// done here when nothing is cut.
+/// The first of two passes: to the gradients of the states (kept in dz_) and dy (kept in dx). The
+/// adjoint of the reverse direction runs along time, so it is done here when nothing is cut.
 void Backward::output_pass() {
   if (plan.chunked) {
     for (size_t d = 0; d < directions(); ++d) {
@@ -339,10 +298,10 @@ void Backward::output_pass() {
       carry_[d].assign(plan.segments * S2, 0.0f);
     }
   }
-  for_units([&](size_t unit, ThreadBuffers &b) {
-    UnitSums &sums = sums_[unit];
-    for (const Segment &segment : plan.units[unit]) {
-      for_tiles(segment, false, [&](const Tile &t) {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
         StageClock clock(clock_times(b));
         const View u = branch_input(t, b);
         const View dout = output_gradient(t, b, &sums);
@@ -358,8 +317,7 @@ void Backward::output_pass() {
         clock.mark(Stage::v);
         if (!dy_is_dout()) {
           for (size_t r = 0; r < t.rows; ++r) {
-            std::copy_n(b.dy.data + r * b.dy.ld, D,
-                        gradients_.x + (t.begin + r) * D);
+            std::copy_n(b.dy.data + r * b.dy.ld, D, gradients_.x + (t.begin + r) * D);
           }
         }
         if (config.bidirectional && !plan.chunked) {
@@ -367,12 +325,10 @@ void Backward::output_pass() {
         }
         clock.mark(Stage::scan);
       });
-      if (plan.chunked)
-        local_adjoints(segment);
+      if (plan.chunked) local_adjoints(segment);
     }
   });
-  if (!plan.chunked)
-    return;
+  if (!plan.chunked) return;
   for (size_t i = 0; i < sequences.count; ++i) {
     for (size_t d = 0; d < directions(); ++d) {
       join_segments(i, Direction(d), true, local_[d].data(), carry_[d].data());
@@ -380,13 +336,12 @@ void Backward::output_pass() {
   }
 }
 
-void Backward::local_adjoints(const Segment &segment) {
+void Backward::local_adjoints(const Segment& segment) {
   for (size_t d = 0; d < directions(); ++d) {
     const auto direction = Direction(d);
-    float *local = local_[d].data() + segment.id * S2;
-    for_tiles(segment, direction == kForward, [&](const Tile &t) {
-      if (ends(t, direction))
-        begin_carry(t, direction, local);
+    float* local = local_[d].data() + segment.id * S2;
+    for_tiles(segment, direction == kForward, [&](const Tile& t) {
+      if (ends(t, direction)) begin_carry(t, direction, local);
       simd.scan_adjoint_end(scan_rows(at(dz_[d], t), t, direction), t.rows, S,
                             scan_lambda(t, direction), local);
     });
@@ -395,21 +350,20 @@ void Backward::local_adjoints(const Segment &segment) {
 
 /// The second pass, against time: the adjoints that wait, then W and the norm.
 void Backward::input_pass() {
-  for_units([&](size_t unit, ThreadBuffers &b) {
-    UnitSums &sums = sums_[unit];
-    float *carry = carry_of(b);
-    for (const Segment &segment : plan.units[unit]) {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    float* carry = carry_of(b);
+    for (const Segment& segment : plan.units[unit]) {
       if (plan.chunked && config.bidirectional) {
         std::copy_n(carry_[1].data() + segment.id * S2, S2, carry);
-        for_tiles(segment, false, [&](const Tile &t) {
+        for_tiles(segment, false, [&](const Tile& t) {
           View z[2];
           states(t, saved.z[0] != nullptr ? View{} : branch_input(t, b), b, z);
           adjoint_tile(t, at(dz_[1], t), z[1], kReverse, carry, sums);
         });
       }
-      if (plan.chunked)
-        std::copy_n(carry_[0].data() + segment.id * S2, S2, carry);
-      for_tiles(segment, true, [&](const Tile &t) {
+      if (plan.chunked) std::copy_n(carry_[0].data() + segment.id * S2, S2, carry);
+      for_tiles(segment, true, [&](const Tile& t) {
         StageClock clock(clock_times(b));
         const View u = branch_input(t, b);
         const View dout = output_gradient(t, b, nullptr);
@@ -425,8 +379,7 @@ void Backward::input_pass() {
         clock.mark(Stage::scan);
         if (!dy_is_dout()) {
           for (size_t r = 0; r < t.rows; ++r) {
-            std::copy_n(gradients_.x + (t.begin + r) * D, D,
-                        b.dy.data + r * b.dy.ld);
+            std::copy_n(gradients_.x + (t.begin + r) * D, D, b.dy.data + r * b.dy.ld);
           }
         }
         input_backward(t, u, g, dout, dy_is_dout() ? dout : b.dy, b, sums);
@@ -438,21 +391,20 @@ void Backward::input_pass() {
 /// Another layer in place of the system: to dy (kept in dx), through it, and to
 /// x.
 void Backward::mixer_pass() {
-  const float *u = whole_input(u_);
+  const float* u = whole_input(u_);
   if (y_ != nullptr) {
     const WallClock clock(times, threads);
     config.mixer->forward(u, y_);
   }
-  float *dy = gradients_.x;
-  for_units([&](size_t unit, ThreadBuffers &b) {
-    UnitSums &sums = sums_[unit];
-    for (const Segment &segment : plan.units[unit]) {
-      for_tiles(segment, false, [&](const Tile &t) {
+  float* dy = gradients_.x;
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
         StageClock clock(clock_times(b));
         const View dout = output_gradient(t, b, &sums);
         clock.mark(Stage::norm);
-        branch_backward(t, at({const_cast<float *>(u), D}, t), dout, nullptr, b,
-                        sums);
+        branch_backward(t, at({const_cast<float*>(u), D}, t), dout, nullptr, b, sums);
         for (size_t r = 0; r < t.rows; ++r) {
           std::copy_n(b.dy.data + r * b.dy.ld, D, dy + (t.begin + r) * D);
         }
@@ -463,10 +415,10 @@ void Backward::mixer_pass() {
     const WallClock clock(times, threads);
     config.mixer->backward(u, dy, du_);
   }
-  for_units([&](size_t unit, ThreadBuffers &b) {
-    UnitSums &sums = sums_[unit];
-    for (const Segment &segment : plan.units[unit]) {
-      for_tiles(segment, false, [&](const Tile &t) {
+  for_units([&](size_t unit, ThreadBuffers& b) {
+    UnitSums& sums = sums_[unit];
+    for (const Segment& segment : plan.units[unit]) {
+      for_tiles(segment, false, [&](const Tile& t) {
         StageClock clock(clock_times(b));
         const View dout = output_gradient(t, b, nullptr);
         clock.mark(Stage::norm);
@@ -482,12 +434,9 @@ void Backward::mixer_pass() {
 
 void Backward::run() {
   const bool post_batch = !config.prenorm && batch_norm();
-  if (gradients_.pending != nullptr)
-    std::fill_n(gradients_.pending, 2 * D, 0.0f);
-  if (post_batch)
-    postnorm_sums();
-  if (post_batch && trains_norm())
-    finish_norm();
+  if (gradients_.pending != nullptr) std::fill_n(gradients_.pending, 2 * D, 0.0f);
+  if (post_batch) postnorm_sums();
+  if (post_batch && trains_norm()) finish_norm();
   if (mixed()) {
     mixer_pass();
   } else if (two_pass()) {
@@ -499,17 +448,14 @@ void Backward::run() {
   empty_sequences();
   sum_weights();
   sum_vectors();
-  if (config.prenorm && trains_norm())
-    finish_norm();
+  if (config.prenorm && trains_norm()) finish_norm();
 }
 
-void block_backward(const BlockConfig &config, const Sequences &sequences,
-                    const BlockParameters &parameters, const BlockInput &input,
-                    BlockSaved &saved, const OutputGradient &gradient,
-                    const BlockGradients &gradients, Arena &scratch) {
-  Backward(config, sequences, parameters, input, saved, gradient, gradients,
-           scratch)
-      .run();
+void block_backward(const BlockConfig& config, const Sequences& sequences,
+                    const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
+                    const OutputGradient& gradient, const BlockGradients& gradients,
+                    Arena& scratch) {
+  Backward(config, sequences, parameters, input, saved, gradient, gradients, scratch).run();
 }
 
-} // namespace rotrnn::kernels
+}  // namespace rotrnn::kernels

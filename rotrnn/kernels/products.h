@@ -12,14 +12,14 @@
 namespace rotrnn::kernels {
 
 /// u and y [n, D], c [orders, D].
-void products_forward(int threads, const Sequences &sequences, size_t D,
-                      size_t orders, const float *c, const float *u, float *y);
+void products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                      const float* c, const float* u, float* y);
 
 /// Adds to du; overwrites dc, unless it is null. Resets scratch. Sums over
 /// tokens are in double over stretches of a fixed number of rows, so they do
 /// not depend on the threads.
-void products_backward(int threads, const Sequences &sequences, size_t D,
-                       size_t orders, const float *c, const float *u,
-                       const float *dy, float *du, float *dc, Arena &scratch);
+void products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                       const float* c, const float* u, const float* dy, float* du, float* dc,
+                       Arena& scratch);
 
-} // namespace rotrnn::kernels
+}  // namespace rotrnn::kernels

@@ -17,11 +17,11 @@ struct ChannelPass {
   kernels::Sequences sequences;
   int threads = 0;
   kernels::Arena *scratch = nullptr, *work = nullptr;
-  const float *u = nullptr;
-  float *y = nullptr;                       // forward
-  const float *dy = nullptr;                // backward
-  float *du = nullptr;                      // overwritten
-  const std::vector<float *> *dt = nullptr; // of the tensors, overwritten
+  const float* u = nullptr;
+  float* y = nullptr;                       // forward
+  const float* dy = nullptr;                // backward
+  float* du = nullptr;                      // overwritten
+  const std::vector<float*>* dt = nullptr;  // of the tensors, overwritten
 };
 
 /// A layer whose channels do not meet, as the fused kernels run it in place of
@@ -29,16 +29,15 @@ struct ChannelPass {
 /// passes; y without D⊙u.
 struct FusedChannels {
   std::vector<torch::Tensor> tensors;
-  torch::Tensor D; // [D]
-  std::function<void(const ChannelPass &)> forward, backward;
+  torch::Tensor D;  // [D]
+  std::function<void(const ChannelPass&)> forward, backward;
 };
 
 /// Convolutions (kernels/convolve.h) with kernels [L, D], the second undefined
 /// or the reverse one; and products of neighbouring inputs with coefficients
 /// [orders, D], where they are defined.
-FusedChannels fused_convolution(const torch::Tensor &K,
-                                const torch::Tensor &K_reverse,
-                                const torch::Tensor &coefficients);
+FusedChannels fused_convolution(const torch::Tensor& K, const torch::Tensor& K_reverse,
+                                const torch::Tensor& coefficients);
 
 /// The planes of a ChannelSystem, [N, D]; those of the reverse direction may be
 /// undefined.
@@ -49,11 +48,9 @@ struct ChannelPlanes {
 /// Recurrences (kernels/channel.h): as they are, or, where that is less work
 /// for a batch of this layout, one for the kernels (what an impulse gives), and
 /// convolutions with them.
-FusedChannels fused_recurrence(const ChannelPlanes &planes,
-                               const Layout &layout);
+FusedChannels fused_recurrence(const ChannelPlanes& planes, const Layout& layout);
 
 /// The same, not asking what is less work.
-FusedChannels fused_recurrence(const ChannelPlanes &planes, int64_t longest,
-                               bool convolve);
+FusedChannels fused_recurrence(const ChannelPlanes& planes, int64_t longest, bool convolve);
 
-} // namespace rotrnn
+}  // namespace rotrnn

@@ -11,9 +11,8 @@ namespace rotrnn {
 /// and as one node of the graph: what autograd records of f is kept inside and
 /// walked by the node itself, which is what lets the time of the backward pass
 /// be taken. `seconds`, when given, is added that of both passes.
-std::vector<torch::Tensor>
-fused_map(const std::vector<torch::Tensor> &parameters,
-          const std::function<std::vector<torch::Tensor>()> &f,
-          double *seconds);
+std::vector<torch::Tensor> fused_map(const std::vector<torch::Tensor>& parameters,
+                                     const std::function<std::vector<torch::Tensor>()>& f,
+                                     double* seconds);
 
-} // namespace rotrnn
+}  // namespace rotrnn

@@ -44,6 +44,10 @@ std::string layer_summary(const std::string& name) {
   return find(name).summary;
 }
 
+bool has_channels(const LayerOptions& options) {
+  return find(options.layer).channels;
+}
+
 std::string describe_layer(const LayerOptions& options) {
   return find(options.layer).describe(options);
 }

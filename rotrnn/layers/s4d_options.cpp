@@ -28,6 +28,9 @@ void check(const S4DOptions& o, bool sizes) {
     fail("s4d.dt_min",
          fmt::format("dt_min = {} and dt_max = {}, but 0 < dt_min <= dt_max", o.dt_min, o.dt_max));
   }
+  if (!(o.step_rescale > 0 && std::isfinite(o.step_rescale))) {
+    fail("s4d.step_rescale", fmt::format("step_rescale is {}; it must be above 0", o.step_rescale));
+  }
 }
 
 void check_s4d(const LayerOptions& o, bool sizes) {

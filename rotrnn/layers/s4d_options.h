@@ -19,6 +19,8 @@ struct S4DOptions {
   bool tied = false;                    // one Λ and B for all channels
   bool train_b = true;                  // false: B stays what it starts as
   double dt_min = 1e-3, dt_max = 1e-1;  // Δ at the start
+  bool dt_global = false;               // log Δ at the global rate, with decay
+  double step_rescale = 1;              // multiplies Δ: 2 at half the sampling rate
 
   int64_t states() const { return state / 2; }  // of a channel
 };

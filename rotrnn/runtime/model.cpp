@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr char kFormat[] = "rotrnn-model", kVersion[] = "1";
-constexpr int64_t kMostWidth = 1 << 16, kMostBlocks = 1 << 12;
+constexpr int64_t kMostWidth = 1 << 16, kMostBlocks = 1 << 12, kMostDegree = 64;
 
 class Loader {
  public:
@@ -115,7 +115,8 @@ class Loader {
 
   void read_info(const json& model) {
     ModelInfo& info = network_.info;
-    get_choice(model, "system", {"diagonal"});
+    channels_ = get_choice(model, "system", {"diagonal", "channel"}) == 1;
+    info.system = channels_ ? "channel" : "diagonal";
     info.layer = get<std::string>(model, "layer");
     info.task = get<std::string>(model, "task");
     info.version = get<std::string>(model, "version");
@@ -148,9 +149,9 @@ class Loader {
     c.S = static_cast<size_t>(S_);
     constexpr kernels::Activation kActivations[] = {
         kernels::Activation::half_glu1, kernels::Activation::full_glu,
-        kernels::Activation::half_glu2, kernels::Activation::gelu};
-    c.activation = kActivations[get_choice(model, "activation",
-                                           {"half_glu1", "full_glu", "half_glu2", "gelu"})];
+        kernels::Activation::half_glu2, kernels::Activation::gelu, kernels::Activation::exact_glu};
+    c.activation = kActivations[get_choice(
+        model, "activation", {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"})];
     info.activation = get<std::string>(model, "activation");
     constexpr kernels::Norm kNorms[] = {kernels::Norm::none, kernels::Norm::batch,
                                         kernels::Norm::layer};
@@ -159,6 +160,14 @@ class Loader {
     c.bidirectional = info.bidirectional;
     c.batch_statistics = false;
     c.keep = kernels::Keep::nothing;
+    if (!channels_) return;
+    info.degree = get_size(model, "degree", kMostDegree);
+    const size_t products = get_choice(model, "liquid", {"none", "kb", "pb"});
+    liquid_inside_ = products == 1;
+    if ((products == 0) != (info.degree == 1)) {
+      damaged(fmt::format("it has products of {} inputs and says of them \"{}\"", info.degree,
+                          get<std::string>(model, "liquid")));
+    }
   }
 
   void read_preprocessing(const json& model) {
@@ -260,6 +269,7 @@ class Loader {
   void read_block(int64_t i) {
     const std::string at = fmt::format("blocks.{}.", i);
     const kernels::BlockConfig& c = network_.config;
+    if (channels_) return read_channel_block(at);
     kernels::BlockParameters p;
     p.system.lambda_re = take(at + "lambda_re", {S_});
     p.system.lambda_im = take(at + "lambda_im", {S_});
@@ -274,6 +284,42 @@ class Loader {
     if ((p.system.kappa_re == nullptr) != (p.system.kappa_im == nullptr)) {
       damaged(fmt::format("block {} has one of start_re and start_im", i));
     }
+    read_branch(at, p);
+    network_.blocks.push_back(p);
+    if (!c.bidirectional) network_.steps.emplace_back(c, p, network_.memory);
+  }
+
+  // A complex tensor [D, N], as two.
+  bool take_pair(const std::string& name, bool optional, const float*& re, const float*& im) {
+    if (optional && !file_.contains(name + "_re") && !file_.contains(name + "_im")) return false;
+    re = take(name + "_re", {D_, S_});
+    im = take(name + "_im", {D_, S_});
+    return true;
+  }
+
+  void read_channel_block(const std::string& at) {
+    const kernels::BlockConfig& c = network_.config;
+    kernels::ChannelParameters s;
+    s.D = c.D;
+    s.N = c.S;
+    take_pair(at + "lambda", false, s.lambda_re, s.lambda_im);
+    take_pair(at + "c", false, s.c_re, s.c_im);
+    if (c.bidirectional) take_pair(at + "c_reverse", false, s.c_reverse_re, s.c_reverse_im);
+    if (take_pair(at + "p", true, s.p_re, s.p_im)) take_pair(at + "q", false, s.q_re, s.q_im);
+    take_pair(at + "b", true, s.b_re, s.b_im);
+    s.degree = static_cast<size_t>(network_.info.degree);
+    s.products_inside = liquid_inside_;
+    if (s.degree > 1) s.products = take(at + "liquid", {network_.info.degree - 1, D_});
+    kernels::BlockParameters p;
+    p.system.D = take(at + "D", {D_});
+    read_branch(at, p);
+    network_.blocks.push_back(p);
+    network_.steps.emplace_back(c, p, s, network_.memory);
+  }
+
+  // What a block has besides its system.
+  void read_branch(const std::string& at, kernels::BlockParameters& p) {
+    const kernels::BlockConfig& c = network_.config;
     if (c.norm != kernels::Norm::none) {
       p.norm_weight = take(at + "norm.scale", {D_});
       p.norm_bias = take(at + "norm.shift", {D_});
@@ -282,12 +328,10 @@ class Loader {
       p.glu_w2 = take(at + "gate.weight", {D_, D_});
       p.glu_b2 = take(at + "gate.bias", {D_});
     }
-    if (c.activation == kernels::Activation::full_glu) {
+    if (kernels::has_value(c.activation)) {
       p.glu_w1 = take(at + "value.weight", {D_, D_});
       p.glu_b1 = take(at + "value.bias", {D_});
     }
-    network_.blocks.push_back(p);
-    if (!c.bidirectional) network_.steps.emplace_back(c, p, network_.memory);
   }
 
   void check_all_known() const {
@@ -302,6 +346,7 @@ class Loader {
   std::string where_;
   Network& network_;
   int64_t D_ = 0, S_ = 0;
+  bool channels_ = false, liquid_inside_ = false;
   std::set<std::string> known_;
 };
 

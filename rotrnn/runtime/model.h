@@ -26,7 +26,9 @@ enum class Pooling { mean, last, none };
 /// What is in a model, for people and for callers that choose how to feed it.
 struct ModelInfo {
   std::string layer, activation, task, version;
-  int64_t width = 0, states = 0, depth = 0;  // D, S, number of blocks
+  std::string system;                        // "diagonal", or "channel": channels of their own
+  int64_t width = 0, states = 0, depth = 0;  // D, S (of each channel: N), number of blocks
+  int64_t degree = 1;                        // inputs in the longest product that enters a channel
   int64_t parameters = 0;                    // numbers in the file
   bool bidirectional = false;
   Pooling pooling = Pooling::mean;

@@ -32,13 +32,14 @@ struct Network {
   kernels::Arena memory;
   kernels::BlockConfig config;
   std::vector<kernels::BlockParameters> blocks;  // whole sequences
-  std::vector<kernels::StepBlock> steps;         // streams; empty if bidirectional
+  std::vector<kernels::StepBlock> steps;         // streams; empty if diagonal and bidirectional
   // Encoder: rows of an embedding, or a row a channel and the bias.
   const float *encoder = nullptr, *encoder_bias = nullptr;
   Linear hidden, head;  // hidden: of pairs
 
   size_t D() const { return config.D; }
-  size_t state_size() const { return 2 * config.S; }  // of one block
+  bool channels() const { return !steps.empty() && steps[0].channels() != nullptr; }
+  size_t state_size() const { return steps[0].state_size(); }  // of one block of a stream
   size_t inputs() const { return static_cast<size_t>(info.inputs); }
   size_t outputs() const { return static_cast<size_t>(info.outputs); }
 

@@ -17,7 +17,7 @@ namespace {
 
 // Steps that go through all blocks together: their rows stay in L2, and the weights are read once
 // for so many.
-constexpr size_t kTile = 96;
+constexpr size_t kTile = 96;  // a multiple of a cache line's floats: states behind it are aligned
 // Steps of the sequences that are worked on block by block at the same time.
 constexpr int64_t kTogether = 1 << 16;
 
@@ -47,7 +47,7 @@ struct Scorer::Impl {
   size_t threads;
   kernels::Arena saved, scratch;
   struct Buffer {
-    std::vector<float> floats;
+    kernels::AlignedFloats floats;
     std::vector<double> sums;
   };
   std::vector<Buffer> buffers;  // one a thread
@@ -214,7 +214,12 @@ struct Scorer::Impl {
       const auto part = [&](size_t k) { return static_cast<int64_t>(steps * k / threads); };
       encode(base + part(t), base + part(t + 1), x[0] + static_cast<size_t>(part(t)) * D);
     });
-    for (size_t b = 0; b < n.blocks.size(); ++b) {
+    if (n.channels()) {
+      float* const u = saved.take<float>(steps * D);
+      for (const kernels::StepBlock& block : n.steps) channel_block(block, batch, x[0], u, x[1]);
+      x[n.blocks.size() % 2] = x[0];
+    }
+    for (size_t b = 0; b < n.blocks.size() && !n.channels(); ++b) {
       kernels::BlockSaved kept = kernels::block_save(config, batch, saved);
       kernels::block_forward(config, batch, n.blocks[b], {.x = x[b % 2]}, {.out = x[(b + 1) % 2]},
                              kept, scratch);
@@ -227,6 +232,39 @@ struct Scorer::Impl {
     } else {
       std::copy_n(out, steps * D, pooled);
     }
+  }
+
+  // Threads share rows before and behind the channels, and among these groups of them: each walks a
+  // sequence to its end, and back if bidirectional.
+  void channel_block(const kernels::StepBlock& block, const kernels::Sequences& batch, float* x,
+                     float* normed, float* y) {
+    const kernels::ChannelSteps& channels = *block.channels();
+    const size_t D = n.D(), steps = batch.tokens(), tiles = (steps + kTile - 1) / kTile;
+    for (Buffer& buffer : buffers) {
+      buffer.floats.resize(std::max(block.scratch(kTile), channels.sequence_scratch(kTile)));
+    }
+    const float* const u = block.norms_input() ? normed : x;
+    const auto share = [&](size_t items, const auto& work) {
+      std::atomic<size_t> next{0};
+      parallel([&](size_t t) {
+        for (size_t i = next++; i < items; i = next++) work(i, buffers[t].floats.data());
+      });
+    };
+    const auto rows = [&](size_t tile) { return std::min(kTile, steps - tile * kTile); };
+    if (block.norms_input()) {
+      share(tiles, [&](size_t i, float*) {
+        block.branch_input(x + i * kTile * D, rows(i), normed + i * kTile * D);
+      });
+    }
+    share(batch.count * channels.groups(), [&](size_t i, float* scratch) {
+      const size_t sequence = i / channels.groups(), at = batch.begin(sequence) * D;
+      channels.sequence(i % channels.groups(), u + at, batch.end(sequence) - batch.begin(sequence),
+                        kTile, y + at, scratch);
+    });
+    share(tiles, [&](size_t i, float* scratch) {
+      const size_t at = i * kTile * D;
+      block.finish(x + at, u + at, y + at, rows(i), scratch);
+    });
   }
 
   std::vector<float> tell(const std::vector<float>& pooled, size_t rows) const {

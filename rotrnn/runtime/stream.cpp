@@ -57,9 +57,9 @@ struct Stream::Impl {
   size_t rows;  // of a chunk
   Position position;
   // One piece of memory. states and sums are what a saved state holds besides the position.
-  std::vector<double> sums;   // [D] of all outputs of the last block, for the mean
-  std::vector<float> states;  // [depth, 2S], then the last output [D]
-  std::vector<float> x, scratch, told;
+  std::vector<double> sums;       // [D] of all outputs of the last block, for the mean
+  kernels::AlignedFloats states;  // of every block, then the last output [D]
+  kernels::AlignedFloats x, scratch, told;
   std::vector<kernels::StepState> many;  // states of the streams of push_each
 
   Impl(std::shared_ptr<const Model> m, size_t r)

@@ -106,7 +106,8 @@ void bind_model(const Section& add, ModelOptions& m) {
       fmt::format("the recurrent layer: {}; docs/layers.md", fmt::join(layer_names(), ", ")));
   add("width", IntegerKey{&m.width, 1}, "D: channels between the layers");
   add("state", IntegerKey{&m.state, 1},
-      "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers");
+      "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers, "
+      "S4D, S4 and Liquid-S4 as many in every channel");
   add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
   add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
   add("activation",
@@ -175,6 +176,9 @@ void bind_s4d(const Section& add, S4DOptions& s) {
   add("train_b", &s.train_b, "S4D: false keeps B as it starts");
   add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S4D: smallest time step at the start");
   add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S4D: largest time step at the start");
+  add("dt_global", &s.dt_global, "S4D: the time steps at the global rate, with decay");
+  add("step_rescale", NumberKey{&s.step_rescale, 0, 1e3, true},
+      "S4D: multiplies the time steps; 2 at half the sampling rate");
 }
 
 void bind_s4(const Section& add, S4Options& s) {
@@ -183,6 +187,8 @@ void bind_s4(const Section& add, S4Options& s) {
       "S4, Liquid-S4: smallest time step at the start");
   add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true},
       "S4, Liquid-S4: largest time step at the start");
+  add("dt_global", &s.dt_global,
+      "S4, Liquid-S4: the time steps at the global rate, with decay; false: at the recurrent one");
   add("max_length", IntegerKey{&s.max_length, 0, int64_t{1} << 30},
       "S4, Liquid-S4: length of the kernel at the start, which longer sequences double; 0: the "
       "longest sequence of the data");

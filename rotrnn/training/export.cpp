@@ -9,6 +9,7 @@
 
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/kernels/random.h"
+#include "rotrnn/layers/channel_layer.h"
 #include "rotrnn/runtime/score.h"
 #include "rotrnn/training/network.h"
 #include "rotrnn/training/tensor_file.h"
@@ -20,47 +21,74 @@ namespace {
 namespace fs = std::filesystem;
 using torch::Tensor;
 
-constexpr const char* kActivations[] = {"half_glu1", "full_glu", "half_glu2", "gelu"};
+constexpr const char* kActivations[] = {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"};
 constexpr const char* kPoolings[] = {"mean", "last", "none"};
 
-// The tensors of a block; what training needed and the network does not is multiplied out.
-void fold_block(const std::string& at, const ModelOptions& options, BlockImpl& block,
-                NamedTensors& out) {
-  const auto* layer = dynamic_cast<const DiagonalLayer*>(block.layer.get());
-  if (layer == nullptr || options.activation == Activation::exact_glu) {
-    throw std::invalid_argument(fmt::format(
-        "export: {} with activation exact_glu or channels of its own is not exported yet; rotrnn, "
-        "lru and s5 are",
-        options.layer));
-  }
-  System s = layer->system();
-  const auto [a, c] = block.norm->affine();
-  const bool folds = options.prenorm && options.norm == NormKind::batch;
-  if (folds) {
+const ChannelLayer* channel_layer(const BlockImpl& block) {
+  return dynamic_cast<const ChannelLayer*>(block.layer.get());
+}
+
+// A batch norm in front of a system that mixes channels goes into W.
+bool folds_norm(const ModelOptions& options, const BlockImpl& block) {
+  return options.prenorm && options.norm == NormKind::batch && channel_layer(block) == nullptr;
+}
+
+using Parts = std::vector<std::pair<std::string, Tensor>>;
+
+Parts diagonal_parts(const ModelOptions& options, BlockImpl& block) {
+  System s = diagonal(*block.layer).system();
+  if (folds_norm(options, block)) {
+    const auto [a, c] = block.norm->affine();
     const auto plus = [](const Tensor& x, const Tensor& y) { return x.defined() ? x + y : y; };
     s.b = plus(s.b, s.W.matmul(c));
     s.e = plus(s.e, s.D * c);
     s.W = s.W * a;
     s.D = s.D * a;
   }
-  const std::pair<const char*, Tensor> tensors[] = {
-      {"lambda_re", s.lambda_re},
-      {"lambda_im", s.lambda_im},
-      {"W", s.W},
-      {"V", s.V},
-      {"V_reverse", s.V_reverse},
-      {"D", s.D},
-      {"b", s.b},
-      {"e", s.e},
-      {"start_re", s.start_re},
-      {"start_im", s.start_im},
-      {"norm.scale", folds ? Tensor() : a},
-      {"norm.shift", folds ? Tensor() : c},
-      {"value.weight", block.value ? block.value->weight : Tensor()},
-      {"value.bias", block.value ? block.value->bias : Tensor()},
-      {"gate.weight", block.gate ? block.gate->weight : Tensor()},
-      {"gate.bias", block.gate ? block.gate->bias : Tensor()},
-  };
+  return {{"lambda_re", s.lambda_re},
+          {"lambda_im", s.lambda_im},
+          {"W", s.W},
+          {"V", s.V},
+          {"V_reverse", s.V_reverse},
+          {"D", s.D},
+          {"b", s.b},
+          {"e", s.e},
+          {"start_re", s.start_re},
+          {"start_im", s.start_im}};
+}
+
+Parts channel_parts(const ChannelRecurrence& r) {
+  Parts out{{"D", r.D}, {"liquid", r.liquid}};
+  const std::pair<std::string, Tensor> complex[] = {
+      {"lambda", r.lambda}, {"c", r.c}, {"c_reverse", r.c_reverse},
+      {"p", r.p},           {"q", r.q}, {"b", r.b}};
+  for (const auto& [name, tensor] : complex) {
+    if (!tensor.defined()) continue;
+    out.emplace_back(name + "_re", torch::real(tensor));
+    out.emplace_back(name + "_im", torch::imag(tensor));
+  }
+  return out;
+}
+
+// The tensors of a block; what training needed and the network does not is multiplied out.
+void fold_block(const std::string& at, const ModelOptions& options, BlockImpl& block,
+                NamedTensors& out) {
+  const ChannelLayer* channels = channel_layer(block);
+  Parts tensors =
+      channels != nullptr ? channel_parts(channels->recurrence()) : diagonal_parts(options, block);
+  if (!folds_norm(options, block)) {
+    const auto [a, c] = block.norm->affine();
+    tensors.emplace_back("norm.scale", a);
+    tensors.emplace_back("norm.shift", c);
+  }
+  if (block.value) {
+    tensors.emplace_back("value.weight", block.value->weight);
+    tensors.emplace_back("value.bias", block.value->bias);
+  }
+  if (block.gate) {
+    tensors.emplace_back("gate.weight", block.gate->weight);
+    tensors.emplace_back("gate.bias", block.gate->bias);
+  }
   for (const auto& [name, tensor] : tensors) {
     if (tensor.defined()) out.emplace_back(at + name, tensor);
   }
@@ -85,12 +113,19 @@ NamedTensors fold(SequenceModelImpl& model, const ModelOptions& options) {
   return out;
 }
 
-std::string description(const CheckpointHeader& header, int64_t states) {
+std::string description(const CheckpointHeader& header, const SequenceModelImpl& model,
+                        const NamedTensors& tensors) {
   const ModelOptions& m = header.config.model;
   const DataShape& shape = header.facts.shape;
-  const bool folds = m.prenorm && m.norm == NormKind::batch;
-  const nlohmann::ordered_json json = {
-      {"system", "diagonal"},
+  const BlockImpl& block = *model.blocks.front();
+  const bool channels = channel_layer(block) != nullptr, folds = folds_norm(m, block);
+  int64_t states = 0, degree = 1;
+  for (const auto& [name, tensor] : tensors) {
+    if (name == "blocks.0.lambda_re") states = tensor.size(-1);
+    if (name == "blocks.0.liquid") degree = 1 + tensor.size(0);
+  }
+  nlohmann::ordered_json json = {
+      {"system", channels ? "channel" : "diagonal"},
       {"layer", m.layer},
       {"task", header.config.task.name},
       {"version", kVersion},
@@ -113,6 +148,11 @@ std::string description(const CheckpointHeader& header, int64_t states) {
       {"classes",
        shape.target == TargetKind::classes ? header.facts.classes : std::vector<std::string>{}},
       {"preprocessing", to_json(header.facts.preprocessing)}};
+  if (channels) {
+    const bool inside = m.liquid_s4.form == LiquidForm::kb;
+    json["degree"] = degree;
+    json["liquid"] = degree == 1 ? "none" : inside ? "kb" : "pb";
+  }
   return json.dump();
 }
 
@@ -213,10 +253,6 @@ ExportReport export_model(const ExportRequest& request) {
   SequenceModel model = load_model(folder, header, engine);
   model->to(torch::kFloat64);
   const NamedTensors tensors = fold(*model, header.config.model);
-  int64_t states = 0;
-  for (const auto& [name, tensor] : tensors) {
-    if (name == "blocks.0.lambda_re") states = tensor.numel();
-  }
   const fs::path trial = request.out.string() + ".unchecked";
   ExportReport report;
   report.step = header.state.step;
@@ -226,7 +262,7 @@ ExportReport export_model(const ExportRequest& request) {
     save_tensors(trial, tensors,
                  {{"format", "rotrnn-model"},
                   {"format_version", "1"},
-                  {"model", description(header, states)}});
+                  {"model", description(header, *model, tensors)}});
     compare(*model, header.facts, trial, report);
     report.bytes = static_cast<int64_t>(fs::file_size(trial));
     fs::rename(trial, request.out);

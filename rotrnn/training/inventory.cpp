@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/training/network.h"
 
 namespace rotrnn {
@@ -21,10 +22,6 @@ const char* group_name(ParameterGroup group) {
   }
 }
 
-bool is_channel_layer(const ModelOptions& m) {
-  return m.layer == "s4d" || m.layer == "s4" || m.layer == "liquid_s4";
-}
-
 // Numbers per token that a training step holds at its peak.
 double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
@@ -34,7 +31,7 @@ double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
     // A block's input, and unless they are computed again its output before the activation, its
     // gates and its states; the last output and two gradients. Channels keep no states, but see
     // whole batches.
-    const bool channels = is_channel_layer(m);
+    const bool channels = has_channels(m);
     const double all = (2 + gates) * D + (channels ? 0 : states);
     return depth * (t.memory == MemoryMode::low ? D : all) + (channels ? 6 : 3) * D;
   }
@@ -98,7 +95,7 @@ int64_t parameter_count(const ModelOptions& options, const DataShape& shape) {
 double useful_flops_per_token(const ModelOptions& m) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
   // A channel's state does 6 multiply-adds for a complex number, half of N of them.
-  const bool channels = is_channel_layer(m);
+  const bool channels = has_channels(m);
   const double layer = (channels ? (m.bidirectional ? 12 : 6) : m.bidirectional ? 6 : 4) * D * N;
   const double gates = m.activation == Activation::gelu ? 0 : has_value(m.activation) ? 4 : 2;
   return 3 * static_cast<double>(m.depth) * (layer + gates * D * D);

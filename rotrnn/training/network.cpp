@@ -182,14 +182,14 @@ namespace {
 void keep_every(int64_t k, CheckpointHeader& header) {
   if (k == 1) return;
   ModelOptions& m = header.config.model;
-  if (m.layer != "s5") {
+  if (m.layer != "s5" && m.layer != "s4d") {
     throw std::invalid_argument(
-        fmt::format("--keep-every: {} has no time step to make longer; S5 has", m.layer));
+        fmt::format("--keep-every: {} has no time step to make longer; s5 and s4d have", m.layer));
   }
   if (header.facts.preprocessing.tokens()) {
     throw std::invalid_argument("--keep-every: is for series of numbers, not for text");
   }
-  m.s5.step_rescale *= static_cast<double>(k);
+  (m.layer == "s5" ? m.s5.step_rescale : m.s4d.step_rescale) *= static_cast<double>(k);
   header.facts.preprocessing.keep_every *= k;
 }
 

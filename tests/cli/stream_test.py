@@ -115,6 +115,21 @@ class Inputs(Case):
         self.assertIn("ffmpeg", error)
         self.assertIn("not the beginning of a WAV", self.stream(b"not a wav file", "--format", "wav", code=1))
 
+    def test_layers_of_channels(self):
+        s4d = dict(rate=16000, system="channel", norm="affine", activation="exact_glu")
+        samples = self.rng.integers(-32768, 32768, 400)
+        for choices in (s4d, dict(s4d, rank=True, b=True), dict(s4d, rank=True, b=True, liquid="kb", degree=3)):
+            model = self.model(**choices)
+            lines, final, _ = self.stream(wav(samples))
+            for line in lines + [final]:
+                self.check(line, model, model.logits(samples[:, None] / 32768))
+            said = self.run_program("info", self.path).stdout.decode()
+            self.assertIn("5 complex states a channel", said)
+            self.assertEqual("products of 3 inputs" in said, "degree" in choices)
+            said = json.loads(self.run_program("info", self.path, "--json").stdout)
+            self.assertEqual((said["system"], said["degree"]), ("channel", choices.get("degree", 1)))
+            self.assertTrue(said["streams"])
+
     def test_csv(self):
         model = self.model(inputs=3, names=["a", "b", "c"])
         values = self.rng.normal(size=(40, 3))
@@ -274,7 +289,8 @@ class Behaviour(Case):
         return json.loads(self.run_program("bench", what, self.path, *options, "--json").stdout)
 
     def test_benches(self):
-        for choices in ({}, dict(input="tokens", inputs=5), dict(per_step=True, max_length=30)):
+        s4 = dict(system="channel", norm="affine", activation="exact_glu", rank=True, b=True)
+        for choices in ({}, dict(input="tokens", inputs=5), dict(per_step=True, max_length=30), s4):
             self.model(**choices)
             out = self.bench("stream", "--samples", 200, "--streams", 50)
             self.assertTrue(0 < out["push_us"]["p50"] <= out["push_us"]["p99"] <= out["push_us"]["max"])
@@ -283,7 +299,7 @@ class Behaviour(Case):
                 self.assertGreater(out[key], 0)
             self.assertEqual("streams_together_steps_per_second" in out, "input" not in choices)
             self.run_program("bench", "stream", self.path, "--samples", 200)
-        for choices in (dict(bidirectional=True, towers=2), dict(input="tokens", inputs=5)):
+        for choices in (dict(bidirectional=True, towers=2), dict(input="tokens", inputs=5), s4):
             self.model(**choices)
             out = self.bench("score", "--batch", 2, "--length", 100)
             self.assertGreater(out["steps_per_second"], 0)

@@ -23,31 +23,30 @@ Problem make_problem(size_t orders) {
   return p;
 }
 
-template <class T> struct Result { std::vector<T> y, du, dc; };
+template <class T>
+struct Result {
+  std::vector<T> y, du, dc;
+};
 
 /// The sum as it is written; du begins with y, for it is added to.
-template <class T> Result<T> direct(const Problem &p) {
-  Result<T> r{{p.y.begin(), p.y.end()},
-              {p.y.begin(), p.y.end()},
-              std::vector<T>(p.c.size())};
+template <class T>
+Result<T> direct(const Problem& p) {
+  Result<T> r{{p.y.begin(), p.y.end()}, {p.y.begin(), p.y.end()}, std::vector<T>(p.c.size())};
   for (size_t i = 0; i < p.sequences().count; ++i) {
     for (size_t t = p.sequences().begin(i); t < p.sequences().end(i); ++t) {
       for (size_t d = 0; d < p.D; ++d) {
         for (size_t order = 2; order <= p.orders + 1; ++order) {
-          if (t + 1 < p.sequences().begin(i) + order)
-            continue; // one of them is 0
+          if (t + 1 < p.sequences().begin(i) + order) continue;  // one of them is 0
           const auto at = [&](size_t j) { return (t - j) * p.D + d; };
           const size_t which = (order - 2) * p.D + d;
           const T g = p.dy[at(0)], c = p.c[which];
           T product = 1;
-          for (size_t j = 0; j < order; ++j)
-            product *= T(p.u[at(j)]);
+          for (size_t j = 0; j < order; ++j) product *= T(p.u[at(j)]);
           r.y[at(0)] += c * product;
           r.dc[which] += g * product;
           for (size_t j = 0; j < order; ++j) {
             T others = 1;
-            for (size_t k = 0; k < order; ++k)
-              others *= k == j ? T(1) : T(p.u[at(k)]);
+            for (size_t k = 0; k < order; ++k) others *= k == j ? T(1) : T(p.u[at(k)]);
             r.du[at(j)] += c * g * others;
           }
         }
@@ -57,13 +56,12 @@ template <class T> Result<T> direct(const Problem &p) {
   return r;
 }
 
-Result<float> fast(const Problem &p, int threads) {
+Result<float> fast(const Problem& p, int threads) {
   Arena scratch;
   Result<float> r{p.y, p.y, Floats(p.c.size(), NAN)};
-  products_forward(threads, p.sequences(), p.D, p.orders, p.c.data(),
-                   p.u.data(), r.y.data());
-  products_backward(threads, p.sequences(), p.D, p.orders, p.c.data(),
-                    p.u.data(), p.dy.data(), r.du.data(), r.dc.data(), scratch);
+  products_forward(threads, p.sequences(), p.D, p.orders, p.c.data(), p.u.data(), r.y.data());
+  products_backward(threads, p.sequences(), p.D, p.orders, p.c.data(), p.u.data(), p.dy.data(),
+                    r.du.data(), r.dc.data(), scratch);
   return r;
 }
 
@@ -87,5 +85,5 @@ TEST(Products, SameBitsForAnyThreads) {
   EXPECT_EQ(one.dc, three.dc);
 }
 
-} // namespace
-} // namespace rotrnn::kernels::testing
+}  // namespace
+}  // namespace rotrnn::kernels::testing

@@ -173,8 +173,7 @@ std::vector<Variant> variants() {
   add("lru learned", "lru", [](LayerOptions& o) { o.lru.r_min = 0.4; });
   add("lru fixed", "lru", [](LayerOptions& o) { o.lru.gamma = LruGamma::fixed; });
   add("s5 zoh", "s5", [](LayerOptions&) {});
-  add("s5 bilinear", "s5",
-      [](LayerOptions& o) { o.s5.discretisation = Discretisation::bilinear; });
+  add("s5 bilinear", "s5", [](LayerOptions& o) { o.s5.discretisation = Discretisation::bilinear; });
   add("s5 rescaled, large steps", "s5", [](LayerOptions& o) {
     o.s5.step_rescale = 2;
     o.s5.dt_max = 1;
@@ -351,7 +350,7 @@ TEST(Layers, StateNormsAreThoseOfTheRealState) {
   rotrnn->to(torch::kFloat64);
   const Packed u = noise({20, 3}, 3);
   const auto out = rotrnn->forward(u, {}, true);
-  const Tensor z = rotrnn->Layer::forward(u).z;
+  const Tensor z = rotrnn->DiagonalLayer::forward(u).z;
   EXPECT_LE(relative_error(rotrnn->state_norms(z), out.head_norms), 1e-12);
 
   o.layer = "lru";
@@ -434,6 +433,23 @@ TEST(Layers, GroupsAreThePapers) {
       EXPECT_EQ(group_in(o, "log_step"), dt_global ? G::decay : G::recurrent);
     }
   }
+
+  o.width = 8;
+  o.state = 4;
+  for (const char* layer : {"s4d", "s4", "liquid_s4"}) {
+    o.layer = layer;
+    for (const char* name : {"A_log_re", "A_im", "B_re", "B_im"}) {
+      EXPECT_EQ(group_in(o, name), G::recurrent) << layer << " " << name;
+    }
+    for (const char* name : {"C_re", "C_im", "C_reverse_re", "C_reverse_im", "D"}) {
+      EXPECT_EQ(group_in(o, name), G::decay) << layer << " " << name;
+    }
+    for (const bool dt_global : {false, true}) {
+      o.s4d.dt_global = o.s4.dt_global = dt_global;
+      EXPECT_EQ(group_in(o, "log_step"), dt_global ? G::decay : G::recurrent) << layer;
+    }
+  }
+  for (const char* name : {"P_re", "P_im"}) EXPECT_EQ(group_in(o, name), G::recurrent) << name;
 }
 
 TEST(Layers, WrongSettingsAreRefusedByTheirKey) {

@@ -53,6 +53,7 @@ S4DOptions s4d_options(const json& o) {
       o.at("discretisation") == "bilinear" ? Discretisation::bilinear : Discretisation::zoh;
   options.tied = o.at("tied");
   options.train_b = o.at("train_b");
+  options.step_rescale = o.at("step_rescale");
   return options;
 }
 
@@ -103,11 +104,7 @@ std::shared_ptr<Made> with_values(std::shared_ptr<Made> layer, const json& c) {
 }
 
 std::shared_ptr<S4DImpl> s4d_of(const json& c) {
-  auto layer = with_values(std::make_shared<S4DImpl>(s4d_options(c.at("options"))), c);
-  // The layer has no such setting: its steps are longer.
-  const torch::NoGradGuard no_grad;
-  layer->log_step.add_(std::log(c.at("options").at("step_rescale").get<double>()));
-  return layer;
+  return with_values(std::make_shared<S4DImpl>(s4d_options(c.at("options"))), c);
 }
 
 std::shared_ptr<S4Impl> s4_of(const json& c) {
@@ -202,11 +199,13 @@ TEST_P(GoldenS4, OutputsAndGradientsAreThoseOfTheEquations) {
   EXPECT_EQ(gradients, expected.size());
 }
 
+// The kernel of S4D is in float32 (channel_test.cpp); that of the other two is in double.
 std::vector<Name> case_names() {
   std::vector<Name> names;
   for (const char* layer : {"s4d", "s4", "liquid_s4"}) {
     for (const auto& item : golden(layer).at("cases").items()) {
-      for (const bool fast : {false, true}) names.push_back({layer, item.key(), fast});
+      names.push_back({layer, item.key(), false});
+      if (layer != std::string("s4d")) names.push_back({layer, item.key(), true});
     }
   }
   return names;

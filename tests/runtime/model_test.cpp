@@ -31,6 +31,18 @@ TEST(Model, SaysWhatItIs) {
   // Encoder, two blocks (λ, W, V, D, b, e, gate), head.
   EXPECT_EQ(a.parameters, 2 * 7 + 2 * (2 * 5 + 2 * 70 + 7 + 10 + 7 + 49 + 7) + 4 * 8);
 
+  EXPECT_EQ(a.system, "diagonal");
+  EXPECT_EQ(a.degree, 1);
+
+  const ModelInfo s = case_named("liquid kb 3").load()->info();
+  EXPECT_EQ(s.system, "channel");
+  EXPECT_EQ(s.activation, "exact_glu");
+  EXPECT_EQ(s.width, 5);
+  EXPECT_EQ(s.states, 6);
+  EXPECT_EQ(s.degree, 3);
+  // Encoder, two blocks (λ, p, q, b, c, products, D, norm, value, gate), head.
+  EXPECT_EQ(s.parameters, 2 * 5 + 2 * (5 * 2 * 30 + 10 + 5 + 10 + 2 * 30) + 4 * 6);
+
   const ModelInfo f = case_named("forecast").load()->info();
   EXPECT_FALSE(f.classifies);
   EXPECT_TRUE(f.classes.empty());
@@ -110,6 +122,38 @@ TEST(Model, NamesTheFileAndWhatIsWrong) {
   says(folder / "tensor", "blocks.1.D");
   write("activation", "half_glu1", "half_glu9");
   says(folder / "activation", "half_glu9");
+}
+
+// Channels that lack a part, or say of their products what is not so.
+TEST(Model, OfChannelsIsWholeOrRefused) {
+  const std::string s4 = file_bytes(case_named("s4").file);
+  const auto refused = [](const std::string& bytes, const std::string& part) {
+    const auto what = thrown<std::runtime_error>([&] { Model::from_bytes(bytes, "f"); });
+    EXPECT_NE(what.find(part), std::string::npos) << part << ": " << what;
+  };
+  const auto without = [&](const std::string& name) {
+    return Mutator::with_header(
+        s4, [&](nlohmann::json& j) { j["x." + name] = j[name], j.erase(name); });
+  };
+  for (const char* name :
+       {"lambda_im", "c_re", "p_re", "q_re", "q_im", "b_im", "D", "value.bias"}) {
+    refused(without(std::string("blocks.1.") + name), std::string("blocks.1.") + name);
+  }
+  const std::string liquid = file_bytes(case_named("liquid pb 3").file);
+  const auto with = [](const std::string& bytes, const char* key, const nlohmann::json& value) {
+    return Mutator::with_model(bytes, [&](nlohmann::json& model) { model[key] = value; });
+  };
+  refused(with(liquid, "degree", 2), "blocks.0.liquid");
+  refused(with(liquid, "degree", 1), "products of 1 inputs");
+  refused(with(liquid, "degree", 0), "degree");
+  refused(with(liquid, "degree", 1000), "degree");
+  refused(with(liquid, "liquid", "none"), "products of 3 inputs");
+  refused(with(liquid, "liquid", "ka"), "ka");
+  refused(with(s4, "degree", 2), "products of 2 inputs");
+  refused(with(s4, "liquid", "kb"), "products of 1 inputs");
+  refused(with(s4, "system", "diagonal"), "blocks.0.lambda_re");
+  refused(with(s4, "system", "tensor"), "tensor");
+  refused(with(file_bytes(case_named("plain").file), "system", "channel"), "degree");
 }
 
 TEST(Model, OfSizesWhoseSumsWouldOverflowIsRefused) {
@@ -198,11 +242,15 @@ TEST(Model, OfDamagedBytesLoadsOrIsRefused) {
                                        "values",
                                        "bidirectional start",
                                        "pairs",
-                                       "permuted"};
+                                       "permuted",
+                                       "s4d",
+                                       "channels exact_glu layer post",
+                                       "liquid kb 3",
+                                       "liquid pb bidirectional"};
   std::vector<std::string> whole;
   for (const std::string& name : names) whole.push_back(file_bytes(case_named(name).file));
   int loaded = 0, refused = 0;
-  for (uint32_t i = 0; i < 1200; ++i) {
+  for (uint32_t i = 0; i < 1600; ++i) {
     const std::string& name = names[i % names.size()];
     SCOPED_TRACE(name + " " + std::to_string(i));
     const std::string bytes = Mutator(i)(whole[i % whole.size()]);
@@ -218,7 +266,7 @@ TEST(Model, OfDamagedBytesLoadsOrIsRefused) {
   }
   // Weights and names may change without harm; most else must not pass.
   EXPECT_GT(loaded, 50);
-  EXPECT_GT(refused, 600);
+  EXPECT_GT(refused, 800);
   std::printf("%d loaded, %d refused\n", loaded, refused);
 }
 

@@ -38,8 +38,9 @@ class Mutator {
         return with_header(bytes, [&](nlohmann::json& j) { change_tensor(j); });
       case 7:
         return with_model(bytes, [&](nlohmann::json& j) {
-          static const char* keys[] = {"width", "states", "depth", "inputs", "outputs", "towers"};
-          j[keys[pick(6)]] = number();
+          static const char* keys[] = {"width",   "states", "depth", "inputs",
+                                       "outputs", "towers", "degree"};
+          j[keys[pick(std::size(keys))]] = number();
         });
       default:
         return with_weights(bytes);

@@ -73,23 +73,25 @@ TEST(Score, ManySequencesAreThoseOfEach) {
 }
 
 TEST(Score, TheSameBitsForOneThreadOrAsManyAsBlocks) {
-  const Case& c = case_named("last");  // three blocks
-  const auto model = c.load();
-  const std::vector<int64_t> offsets{0, 500, 501, c.steps()};
-  const auto one = Scorer(model, 1).score(c.values, offsets);
-  const auto first = Scorer(model, 1).score(std::span(c.values).first(500), {offsets.data(), 2});
-  EXPECT_TRUE(std::equal(first.begin(), first.end(), one.begin()));
-  for (const int threads : {2, 3}) {
-    for (int again = 0; again < 5; ++again) {
-      Scorer scorer(model, threads);
-      EXPECT_EQ(scorer.score(c.values, offsets), one);
-      EXPECT_EQ(scorer.score(std::span(c.values).first(500), {offsets.data(), 2}), first);
+  for (const char* name : {"last", "s4d last", "s4 last", "liquid last"}) {  // three blocks
+    const Case& c = case_named(name);
+    const auto model = c.load();
+    const std::vector<int64_t> offsets{0, 500, 501, c.steps()};
+    const auto one = Scorer(model, 1).score(c.values, offsets);
+    const auto first = Scorer(model, 1).score(std::span(c.values).first(500), {offsets.data(), 2});
+    EXPECT_TRUE(std::equal(first.begin(), first.end(), one.begin()));
+    for (const int threads : {2, 3}) {
+      for (int again = 0; again < 5; ++again) {
+        Scorer scorer(model, threads);
+        EXPECT_EQ(scorer.score(c.values, offsets), one);
+        EXPECT_EQ(scorer.score(std::span(c.values).first(500), {offsets.data(), 2}), first);
+      }
     }
   }
 }
 
 TEST(Score, ManyPairsAreThoseOfEach) {
-  for (const char* name : {"pairs", "bidirectional pairs"}) {
+  for (const char* name : {"pairs", "bidirectional pairs", "s4d pairs", "s4 bidirectional pairs"}) {
     const Case& c = case_named(name);
     const auto model = c.load();
     std::vector<int64_t> lengths;

@@ -1,5 +1,6 @@
 #include "rotrnn/training/config.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -226,6 +227,48 @@ TEST(Config, PaperRowsOfS5AreThePapers) {
     EXPECT_TRUE(c.model.bidirectional);
     EXPECT_EQ(c.model.s5.c_init, S5CInit::lecun_normal);
     EXPECT_EQ(c.training.warmup, 1.0);
+  }
+}
+
+TEST(Config, PaperRowsOfTheS4FamilyAreThePapers) {
+  struct Row {
+    const char* name;
+    int64_t width, state, liquid_state;
+    bool prenorm, tied, dt_global;
+    double dropout;
+    int64_t batch;
+    double lr, dt_min;
+  };
+  for (const Row& row : {Row{"listops", 256, 4, 7, false, true, true, 0, 32, 0.01, 1e-3},
+                         Row{"text", 256, 4, 7, true, true, true, 0, 16, 0.01, 1e-3},
+                         Row{"retrieval", 256, 4, 64, true, true, true, 0, 64, 0.01, 1e-3},
+                         Row{"image", 512, 64, 512, false, true, false, 0.1, 50, 0.01, 1e-3},
+                         Row{"pathfinder", 256, 64, 64, true, false, false, 0, 64, 0.004, 1e-3},
+                         Row{"pathx", 256, 64, 64, true, false, false, 0, 16, 1e-3, 1e-4},
+                         Row{"speech_commands", 128, 64, 7, true, true, true, 0, 16, 0.01, 1e-3}}) {
+    for (const std::string layer : {"s4d", "s4", "liquid_s4"}) {
+      SCOPED_TRACE(layer + " " + row.name);
+      const Config c =
+          load_config(fmt::format("{}/configs/{}/{}.toml", ROTRNN_SOURCE, layer, row.name), {});
+      const bool liquid = layer == "liquid_s4", image = row.name == std::string("image");
+      EXPECT_EQ(c.model.layer, layer);
+      EXPECT_EQ(c.model.width, row.width);
+      EXPECT_EQ(c.model.state, liquid ? row.liquid_state : row.state);
+      EXPECT_EQ(c.model.depth, 6);
+      EXPECT_EQ(c.model.activation, Activation::exact_glu);
+      EXPECT_EQ(c.model.norm, liquid && image ? NormKind::layer : NormKind::batch);
+      EXPECT_EQ(c.model.prenorm, row.prenorm);
+      EXPECT_EQ(c.model.dropout, row.dropout);
+      EXPECT_EQ(c.model.bidirectional, !liquid || image);
+      EXPECT_EQ(layer == "s4d" ? c.model.s4d.tied : c.model.s4.tied, row.tied && !liquid);
+      EXPECT_EQ(layer == "s4d" ? c.model.s4d.dt_global : c.model.s4.dt_global, row.dt_global);
+      EXPECT_EQ(layer == "s4d" ? c.model.s4d.dt_min : c.model.s4.dt_min, row.dt_min);
+      EXPECT_EQ(c.training.batch, row.batch);
+      EXPECT_EQ(c.training.global_lr, row.lr);
+      EXPECT_EQ(c.training.recurrent_lr, 1e-3);
+      EXPECT_EQ(c.training.weight_decay, 0.05);
+      EXPECT_EQ(c.training.warmup, 0.1);
+    }
   }
 }
 

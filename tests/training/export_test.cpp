@@ -43,6 +43,7 @@ const std::vector<Case>& cases() {
       {"rotrnn_full_glu", [](M& m) { m.activation = Activation::full_glu; }},
       {"rotrnn_half_glu2", [](M& m) { m.activation = Activation::half_glu2; }},
       {"rotrnn_gelu", [](M& m) { m.activation = Activation::gelu; }},
+      {"rotrnn_exact_glu", [](M& m) { m.activation = Activation::exact_glu; }},
       {"rotrnn_bidirectional", [](M& m) { m.bidirectional = true; }},
       {"rotrnn_bidirectional_stationary",
        [](M& m) { m.bidirectional = true, m.stationary_start = true; }},
@@ -57,6 +58,73 @@ const std::vector<Case>& cases() {
   return all;
 }
 
+// The layers whose channels do not meet, in all that sets them apart.
+std::vector<Case> channel_cases() {
+  using M = ModelOptions;
+  using Change = std::function<void(M&)>;
+  std::vector<Case> all;
+  const auto add = [&](const std::string& name, const char* layer, const Change& change,
+                       bool tokens = false, bool pairs = false) {
+    all.push_back({name,
+                   [=](M& m) {
+                     m.layer = layer;
+                     m.activation = Activation::exact_glu;
+                     change(m);
+                   },
+                   tokens, pairs});
+  };
+  const std::pair<const char*, Change> variants[] = {
+      {"", [](M&) {}},
+      {"_wide", [](M& m) { m.width = 35, m.depth = 2; }},
+      {"_odd", [](M& m) { m.state = 7; }},
+      {"_last", [](M& m) { m.pooling = Pooling::last; }},
+      {"_steps", [](M& m) { m.pooling = Pooling::none; }},
+      {"_postnorm", [](M& m) { m.prenorm = false; }},
+      {"_layer_norm", [](M& m) { m.norm = NormKind::layer; }},
+      {"_layer_postnorm", [](M& m) { m.norm = NormKind::layer, m.prenorm = false; }},
+      {"_half_glu1", [](M& m) { m.activation = Activation::half_glu1; }},
+      {"_half_glu2", [](M& m) { m.activation = Activation::half_glu2; }},
+      {"_full_glu", [](M& m) { m.activation = Activation::full_glu; }},
+      {"_gelu", [](M& m) { m.activation = Activation::gelu; }},
+      {"_bidirectional", [](M& m) { m.bidirectional = true; }},
+      {"_bidirectional_steps", [](M& m) { m.bidirectional = true, m.pooling = Pooling::none; }},
+      {"_tied", [](M& m) { m.s4d.tied = m.s4.tied = true; }},
+      {"_long", [](M& m) { m.s4.max_length = 300; }},  // C is kept as C̃
+      {"_long_bidirectional", [](M& m) { m.s4.max_length = 300, m.bidirectional = true; }},
+  };
+  for (const char* layer : {"s4d", "s4", "liquid_s4"}) {
+    for (const auto& [name, change] : variants) add(std::string(layer) + name, layer, change);
+    add(
+        std::string(layer) + "_tokens", layer, [](M&) {}, true);
+    add(
+        std::string(layer) + "_pairs", layer, [](M&) {}, true, true);
+  }
+  for (const auto init : {S4DInit::lin, S4DInit::inv, S4DInit::legs}) {
+    for (const auto rule : {Discretisation::zoh, Discretisation::bilinear}) {
+      add("s4d_init" + std::to_string(static_cast<int>(init)) + "_rule" +
+              std::to_string(static_cast<int>(rule)),
+          "s4d", [=](M& m) { m.s4d.init = init, m.s4d.discretisation = rule; });
+    }
+  }
+  for (const auto form : {LiquidForm::pb, LiquidForm::kb}) {
+    for (const auto coefficient : {LiquidCoefficient::power, LiquidCoefficient::reference}) {
+      for (const int64_t degree : {2, 3, 4}) {
+        for (const bool bidirectional : {false, true}) {
+          add("liquid_s4_form" + std::to_string(static_cast<int>(form)) + "_coefficient" +
+                  std::to_string(static_cast<int>(coefficient)) + "_degree" +
+                  std::to_string(degree) + (bidirectional ? "_bidirectional" : ""),
+              "liquid_s4", [=](M& m) {
+                m.liquid_s4.form = form, m.liquid_s4.coefficient = coefficient;
+                m.liquid_s4.degree = degree, m.bidirectional = bidirectional;
+                m.s4.max_length = degree == 3 ? 100 : 0;
+              });
+        }
+      }
+    }
+  }
+  return all;
+}
+
 // Networks whose running statistics, biases and skips are not what they start with: otherwise
 // folding them in would show nothing.
 void stir(torch::nn::Module& module) {
@@ -64,6 +132,10 @@ void stir(torch::nn::Module& module) {
   for (auto& p : module.named_parameters()) {
     if (p.key().ends_with("bias") || p.key().ends_with("norm.weight")) {
       p.value().add_(torch::randn_like(p.value()), 0.3);
+    }
+    // Channels are no longer alike.
+    for (const char* part : {".A_im", ".P_re", ".P_im", ".B_re", ".B_im"}) {
+      if (p.key().ends_with(part)) p.value().add_(torch::randn_like(p.value()), 0.1);
     }
   }
   for (auto& b : module.named_buffers()) {
@@ -255,6 +327,8 @@ TEST_P(Export, StreamsEqualSequenceModeAtEveryPrefix) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, Export, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Channels, Export, testing::ValuesIn(channel_cases()),
+                         [](const auto& info) { return info.param.name; });
 
 TEST(ExportModel, RefusesWhatItCannotDoAndLeavesNoFile) {
   const Folder folder;
@@ -271,6 +345,26 @@ TEST(ExportModel, RefusesWhatItCannotDoAndLeavesNoFile) {
   std::string kept;
   std::ifstream(out) >> kept;
   EXPECT_EQ(kept, "mine");
+}
+
+TEST(ExportModel, RefusesLiquidTermsThatAreNotCausal) {
+  const Folder folder;
+  CheckpointHeader header;
+  ModelOptions& m = header.config.model;
+  m.layer = "liquid_s4", m.width = 4, m.state = 4, m.depth = 1;
+  m.liquid_s4.mode = LiquidMode::reference;
+  header.facts.classes = {"a", "b"};
+  header.facts.preprocessing.vocabulary = {"x", "y"};
+  header.facts.shape = {InputKind::tokens, 2, TargetKind::classes, 2};
+  SequenceModel network(m, header.facts.shape, 1);
+  save_checkpoint(folder / "best", *network, nullptr, header);
+  const auto out = folder / "m.safetensors";
+  const std::string message = message_of<std::invalid_argument>([&] {
+    export_model({folder.path(), out, Which::best, false});
+  });
+  EXPECT_NE(message.find("is not exported"), std::string::npos) << message;
+  EXPECT_NE(message.find("model.liquid_s4.mode = \"causal\""), std::string::npos) << message;
+  EXPECT_FALSE(std::filesystem::exists(out));
 }
 
 TEST(ExportModel, RefusesWeightsThatAreNotFinite) {

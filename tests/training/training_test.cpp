@@ -44,6 +44,7 @@ TEST_P(AdamWGroups, EqualsLibTorchs) {
     groups.emplace_back(std::vector<Tensor>{p.value()}, std::move(options));
   }
   torch::optim::AdamW reference(groups, torch::optim::AdamWOptions(1e-2));
+  torch::manual_seed(1);
   const Packed u(torch::randn({9, 2}), std::vector<int64_t>{0, 4, 9});
   for (int64_t step = 1; step <= 20; ++step) {
     optimiser.zero_grad();
@@ -53,13 +54,16 @@ TEST_P(AdamWGroups, EqualsLibTorchs) {
     theirs->forward(u).y.square().sum().backward();
     reference.step();
   }
+  // A step moves an entry by up to its rate, so 20 make 0.04 or 0.2, and a decay left out 0.06 of
+  // its size; the division by √v makes rounding errors of gradients near zero as large as 1e-5.
   const auto expected = theirs->named_parameters();
   for (const auto& p : ours->named_parameters()) {
-    EXPECT_LE(relative_error(p.value(), expected[p.key()]), 1e-4) << p.key();
+    EXPECT_LE((p.value() - expected[p.key()]).abs().max().item<double>(), 1e-4) << p.key();
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, AdamWGroups, testing::Values("rotrnn", "lru", "s5"),
+INSTANTIATE_TEST_SUITE_P(Layers, AdamWGroups,
+                         testing::Values("rotrnn", "lru", "s5", "s4d", "s4", "liquid_s4"),
                          [](const auto& info) { return info.param; });
 
 TEST(TensorFile, RoundTripsAndRefusesAnotherModel) {

@@ -77,7 +77,41 @@ HWY_INLINE void scan_channels(const ChannelTile& tile, size_t n, size_t column, 
   }
 }
 
+/// One row, as streams bring them: y stays in registers over all states instead, two chains each
+/// for its parts, since every load of a parameter serves one multiplication.
+inline void scan_row(const ChannelTile& tile, float* y, float* state) {
+  using V = hn::Vec<Full>;
+  const Full d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t column = 0; column < tile.width; column += lanes) {
+    const V u = hn::Load(d, tile.u + column);
+    V plus[2] = {hn::Load(d, y + column), hn::Zero(d)}, minus[2] = {hn::Zero(d), hn::Zero(d)};
+    const auto step = [&](size_t n, size_t k) HWY_ATTR {
+      const size_t r = n * 2 * kChannels + column, i = r + kChannels;
+      const V was_re = hn::Load(d, state + r), was_im = hn::Load(d, state + i);
+      const V lr = hn::Load(d, tile.lambda + r), li = hn::Load(d, tile.lambda + i);
+      const V re = hn::MulAdd(lr, was_re, hn::NegMulAdd(li, was_im, u));
+      const V im = hn::MulAdd(lr, was_im, hn::Mul(li, was_re));
+      hn::Store(re, d, state + r);
+      hn::Store(im, d, state + i);
+      plus[k] = hn::MulAdd(hn::Load(d, tile.c + r), tile.lag ? was_re : re, plus[k]);
+      minus[k] = hn::MulAdd(hn::Load(d, tile.c + i), tile.lag ? was_im : im, minus[k]);
+    };
+    size_t n = 0;
+    for (; n + 2 <= tile.N; n += 2) {
+      step(n, 0);
+      step(n + 1, 1);
+    }
+    if (n < tile.N) step(n, 0);
+    hn::Store(hn::Sub(hn::Add(plus[0], plus[1]), hn::Add(minus[0], minus[1])), d, y + column);
+  }
+}
+
 inline void channel_scan(const ChannelTile& tile, float* y, float* state) {
+  if (tile.rows == 1) {
+    scan_row(tile, y, state);
+    return;
+  }
   for_channel_states<kScanStates>(tile, [&]<size_t K>(size_t n, size_t column) {
     if (tile.lag) {
       scan_channels<true, K>(tile, n, column, y, state);
