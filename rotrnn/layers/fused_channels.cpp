@@ -94,8 +94,7 @@ struct Recurrence {
                               {.y = p.dy}, g, *p.scratch);
   }
 
-  // ------------------------------------------------------------------ as
-  // convolution
+  // ------------------------------------------------------------------ as convolution
 
   size_t kernel_size() const { return static_cast<size_t>(longest) * D(); }
 

@@ -57,7 +57,7 @@ struct Map : torch::autograd::Function<Map> {
 
 }  // namespace
 
-variable_list fused_map(const std::vector<Tensor>& parameters, const Function& f, double* seconds) {
+variable_list fused_map(const std::vector<Tensor>& parameters, const Mapping& f, double* seconds) {
   const bool records =
       torch::GradMode::is_enabled() &&
       std::any_of(parameters.begin(), parameters.end(), [](auto& p) { return p.requires_grad(); });

@@ -196,8 +196,10 @@ std::vector<Tensor> SequenceModelImpl::state_norms(const Packed& input) {
     SystemOutput seen;
     x.values = block->forward(x, pass, {}, &seen);
     if (!seen.z.defined()) {
-      throw std::invalid_argument(
-          fmt::format("norms: the states of {} cannot be looked at", options_.layer));
+      throw std::invalid_argument(fmt::format(
+          "norms: {} is run as a convolution and shows no states; rotrnn, lru, s5 and s4d "
+          "have some to look at",
+          options_.layer));
     }
     norms.push_back(block->layer->state_norms(seen.z));
   }

@@ -493,8 +493,10 @@ TEST(Layers, WrongSettingsAreRefusedByTheirKey) {
     return message_of<std::invalid_argument>([&] { make_layer(o, 0, 0); });
   };
   EXPECT_EQ(unknown("rotrn"),
-            "unknown layer \"rotrn\"; there are rotrnn, lru, s5; did you mean \"rotrnn\"?");
-  EXPECT_EQ(unknown("mamba"), "unknown layer \"mamba\"; there are rotrnn, lru, s5");
+            "unknown layer \"rotrn\"; there are rotrnn, lru, s5, s4d, s4, liquid_s4; did you mean "
+            "\"rotrnn\"?");
+  EXPECT_EQ(unknown("mamba"),
+            "unknown layer \"mamba\"; there are rotrnn, lru, s5, s4d, s4, liquid_s4");
 }
 
 // ------------------------------------------------------------------ LRU

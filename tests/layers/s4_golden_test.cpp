@@ -156,7 +156,9 @@ Tensor times(const Tensor& planes, const Tensor& factor) {
 // B̄ [D, n] of S4D, differentiable.
 Tensor discrete_input(const S4DImpl& l) {
   const Tensor Lambda = join(-torch::exp(l.A_log_re), l.A_im);
-  return discretise(Lambda, torch::exp(l.log_step).unsqueeze(1), l.options().discretisation).scale *
+  return discretise(Lambda, l.options().step_rescale * torch::exp(l.log_step).unsqueeze(1),
+                    l.options().discretisation)
+             .scale *
          join(l.B_re, l.B_im);
 }
 
