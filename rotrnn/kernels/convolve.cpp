@@ -28,7 +28,10 @@ struct Class {
   std::vector<Pair> pairs;
 };
 
-/// Channels of a vector.
+// Vectors of channels that are loaded and stored together: a whole cache line of a row with AVX2.
+constexpr size_t kSides = 2;
+
+/// Channels of a few vectors.
 struct Group {
   size_t begin, width;
 };
@@ -42,13 +45,13 @@ class Call {
         simd_(table()),
         D_(kernels.D),
         lanes_(simd_.fft_lanes),
-        groups_((kernels.D + lanes_ - 1) / lanes_),
+        groups_((kernels.D + kSides * lanes_ - 1) / (kSides * lanes_)),
         threads_(threads > 0 ? threads : available_threads()) {
     scratch.reset();
-    cut(scratch);
+    cut();
     spaces_.resize(static_cast<size_t>(threads_) * buffers);
     buffers_ = buffers;
-    for (float*& space : spaces_) space = scratch.take<float>(2 * largest_ * lanes_);
+    for (float*& space : spaces_) space = scratch.take<float>(kSides * side());
   }
 
  protected:
@@ -59,8 +62,8 @@ class Call {
     parallel_for(threads_, [&](int thread) {
       float** buffers = spaces_.data() + static_cast<size_t>(thread) * buffers_;
       for (size_t i; (i = next++) < parts_.size() * groups_;) {
-        const size_t begin = i % groups_ * lanes_;
-        f(i / groups_, Group{begin, std::min(lanes_, D_ - begin)}, buffers);
+        const size_t begin = i % groups_ * kSides * lanes_;
+        f(i / groups_, Group{begin, std::min(kSides * lanes_, D_ - begin)}, buffers);
       }
     });
   }
@@ -74,49 +77,64 @@ class Call {
     return sequences_.begin(static_cast<size_t>(sequence)) * D_ + group.begin;
   }
 
-  /// Rows of both sequences of a pair as points, zeros behind them.
-  void load(const float* rows, const Pair& pair, const Class& c, const Group& group,
-            float* data) const {
-    const auto step = static_cast<ptrdiff_t>(D_);
-    for (size_t part = 0; part < 2; ++part) {
-      const ptrdiff_t sequence = part == 0 ? pair.first : pair.second;
-      const size_t count = sequence < 0 ? 0 : length(sequence);
-      float* to = data + part * lanes_;
-      if (count > 0) simd_.fft_load(to, rows + row(sequence, group), step, count, group.width, 1);
-      clear(to, count, c.plan.n);
-    }
+  /// Floats from the points of one vector of channels to those of the next.
+  size_t side() const { return 2 * largest_ * lanes_; }
+
+  /// f(offset of its points) for every vector of a group.
+  template <class F>
+  void for_sides(const Group& group, const F& f) const {
+    for (size_t i = 0; i * lanes_ < group.width; ++i) f(i * side());
   }
 
-  void store(const float* data, const Pair& pair, const Group& group, float* rows, bool add) const {
+  FftRows rows(size_t count, const Group& group, bool backwards) const {
+    const auto step = static_cast<ptrdiff_t>(D_);
+    return {count, group.width, backwards ? -step : step, side()};
+  }
+
+  /// Rows of both sequences of a pair as points; as many as the first has.
+  void load(const float* from, const Pair& pair, const Group& group, float* data) const {
+    const size_t live = length(pair.first), other = pair.second < 0 ? 0 : length(pair.second);
+    simd_.fft_load(rows(live, group, false), from + row(pair.first, group), data, 1);
+    if (other > 0) {
+      simd_.fft_load(rows(other, group, false), from + row(pair.second, group), data + lanes_, 1);
+    }
+    clear(data + lanes_, other, live, group);
+  }
+
+  void store(const float* data, const Pair& pair, const Group& group, float* to, bool add) const {
     for (size_t part = 0; part < 2; ++part) {
       const ptrdiff_t sequence = part == 0 ? pair.first : pair.second;
       if (sequence < 0) continue;
-      simd_.fft_store(data + part * lanes_, rows + row(sequence, group), static_cast<ptrdiff_t>(D_),
-                      length(sequence), group.width, 1, add);
+      simd_.fft_store(rows(length(sequence), group, false), data + part * lanes_,
+                      to + row(sequence, group), 1, add);
     }
   }
 
   /// The spectrum of the kernels, over n: K from the front, K_reverse from the end.
   void load_kernels(const Class& c, const Group& group, float* data) const {
-    const auto step = static_cast<ptrdiff_t>(D_);
-    const size_t n = c.plan.n, taps = c.longest, point = 2 * lanes_;
+    const size_t n = c.plan.n, taps = c.longest, back = back_taps(c);
     const float scale = 1 / static_cast<float>(n);
-    simd_.fft_load(data, kernels_.K + group.begin, step, taps, group.width, scale);
-    clear(data, taps, n);
-    clear(data + lanes_, 0, n);
-    if (kernels_.K_reverse != nullptr && taps > 1) {  // the last taps - 1 points
-      const size_t back = taps - 1;
-      simd_.fft_load(data + (n - back) * point, kernels_.K_reverse + group.begin + (back - 1) * D_,
-                     -step, back, group.width, scale);
+    simd_.fft_load(rows(taps, group, false), kernels_.K + group.begin, data, scale);
+    const size_t live = back > 0 ? n : taps;
+    clear(data, taps, live, group);
+    clear(data + lanes_, 0, live, group);
+    if (back > 0) {
+      simd_.fft_load(rows(back, group, true), kernels_.K_reverse + group.begin + (back - 1) * D_,
+                     data + (n - back) * 2 * lanes_, scale);
     }
-    simd_.fft(c.plan, data);
+    for_sides(group, [&](size_t at) { simd_.fft(c.plan, data + at, live); });
   }
 
-  /// Zeros in one part of the points from `begin` on.
-  void clear(float* part, size_t begin, size_t end) const {
-    for (size_t t = begin; t < end; ++t) {
-      std::fill_n(part + t * 2 * lanes_, lanes_, 0.0f);
-    }
+  /// Points of K_reverse: the last tap of it would meet nothing.
+  size_t back_taps(const Class& c) const {
+    return kernels_.K_reverse != nullptr ? c.longest - 1 : 0;
+  }
+
+  /// Zeros in one part of some points.
+  void clear(float* part, size_t begin, size_t end, const Group& group) const {
+    for_sides(group, [&](size_t at) {
+      for (size_t t = begin; t < end; ++t) std::fill_n(part + at + t * 2 * lanes_, lanes_, 0.0f);
+    });
   }
 
   const Sequences& sequences_;
@@ -129,7 +147,7 @@ class Call {
 
  private:
   /// Sequences, the longest first, in pairs; pairs in parts.
-  void cut(Arena& scratch) {
+  void cut() {
     std::vector<ptrdiff_t> order;
     for (size_t i = 0; i < sequences_.count; ++i) {
       if (sequences_.end(i) > sequences_.begin(i)) order.push_back(static_cast<ptrdiff_t>(i));
@@ -140,16 +158,14 @@ class Call {
     if (pairs == 0 || groups_ == 0) return;
     const size_t parts = std::clamp<size_t>(kItems / groups_, 1, pairs);
     parts_.resize(parts);
-    std::vector<FftPlan> plans;
     for (size_t i = 0; i < pairs; ++i) {
       const Pair pair{order[2 * i], 2 * i + 1 < order.size() ? order[2 * i + 1] : -1};
       const size_t longest = length(pair.first), n = fft_size(2 * longest - 1);
-      if (plans.empty() || plans.back().n != n) plans.push_back(make_fft_plan(n, scratch));
       largest_ = std::max(largest_, n);
       // Every part has pairs of all lengths, so that all have about the same work.
       std::vector<Class>& classes = parts_[i % parts];
       if (classes.empty() || classes.back().plan.n != n) {
-        classes.push_back({plans.back(), longest, {}});
+        classes.push_back({fft_plan(n), longest, {}});
       }
       classes.back().pairs.push_back(pair);
     }
@@ -171,10 +187,10 @@ class Forward : Call {
       for (const Class& c : parts_[part]) {
         load_kernels(c, group, K);
         for (const Pair& pair : c.pairs) {
-          load(u, pair, c, group, data);
-          simd_.fft(c.plan, data);
-          simd_.fft_multiply(data, K, c.plan.n, false);
-          simd_.fft_inverse(c.plan, data);
+          load(u, pair, group, data);
+          for_sides(group, [&](size_t at) {
+            simd_.fft_convolve(c.plan, data + at, K + at, length(pair.first));
+          });
           store(data, pair, group, y, add);
         }
       }
@@ -208,20 +224,17 @@ class Backward : Call {
       clear_sums(part, group);
       for (const Class& c : parts_[part]) {
         load_kernels(c, group, K);
-        std::fill_n(sum, 2 * lanes_ * c.plan.n, 0.0f);
+        for_sides(group, [&](size_t at) { std::fill_n(sum + at, 2 * lanes_ * c.plan.n, 0.0f); });
         for (const Pair& pair : c.pairs) {
-          load(dy, pair, c, group, g);
-          simd_.fft(c.plan, g);
-          if (gradients_.K != nullptr || gradients_.K_reverse != nullptr) {
-            load(u, pair, c, group, x);
-            simd_.fft(c.plan, x);
-            simd_.fft_correlate(sum, g, x, c.plan.n);
-          }
-          simd_.fft_multiply(g, K, c.plan.n, true);
-          simd_.fft_inverse(c.plan, g);
+          load(dy, pair, group, g);
+          load(u, pair, group, x);
+          for_sides(group, [&](size_t at) {
+            simd_.fft_convolve_adjoint(c.plan, g + at, x + at, K + at, sum + at,
+                                       length(pair.first));
+          });
           store(g, pair, group, gradients_.u, gradients_.add);
         }
-        simd_.fft_inverse(c.plan, sum);
+        for_sides(group, [&](size_t at) { simd_.fft_inverse(c.plan, sum + at); });
         add_sums(c, part, group, sum);
       }
     });
@@ -240,16 +253,15 @@ class Backward : Call {
 
   /// Of Σ dy⊙conj(u) of a pair the real part is that of both its sequences.
   void add_sums(const Class& c, size_t part, const Group& group, const float* data) const {
-    const auto step = static_cast<ptrdiff_t>(D_);
-    const size_t n = c.plan.n, taps = c.longest, point = 2 * lanes_;
+    const size_t n = c.plan.n, back = back_taps(c);
     const float scale = 1 / static_cast<float>(n);
     if (!sums_[0].empty()) {
-      simd_.fft_store(data, sums_[0][part] + group.begin, step, taps, group.width, scale, true);
+      simd_.fft_store(rows(c.longest, group, false), data, sums_[0][part] + group.begin, scale,
+                      true);
     }
-    if (!sums_[1].empty() && taps > 1) {
-      const size_t back = taps - 1;
-      simd_.fft_store(data + (n - back) * point, sums_[1][part] + group.begin + (back - 1) * D_,
-                      -step, back, group.width, scale, true);
+    if (!sums_[1].empty() && back > 0) {
+      simd_.fft_store(rows(back, group, true), data + (n - back) * 2 * lanes_,
+                      sums_[1][part] + group.begin + (back - 1) * D_, scale, true);
     }
   }
 

@@ -2,15 +2,15 @@
 
 #include <cstddef>
 
-#include "rotrnn/kernels/arena.h"
 #include "rotrnn/kernels/simd.h"
 
 namespace rotrnn::kernels {
 
-/// The size ≥ least that transforms fastest: no primes but 2, 3 and 5.
+/// The size ≥ least that transforms fastest, of a few between powers of two: a power of two times
+/// 1, 3, 5, 9, 15, 25 or 27.
 size_t fft_size(size_t least);
 
-/// The plan of a size that fft_size gave; it lives in the arena.
-FftPlan make_fft_plan(size_t n, Arena& arena);
+/// The plan of a size that fft_size gave. Made once for the process, at any thread's call.
+const FftPlan& fft_plan(size_t n);
 
 }  // namespace rotrnn::kernels

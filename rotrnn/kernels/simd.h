@@ -84,6 +84,14 @@ struct FftPlan {
   const FftStage* stages;
 };
 
+/// Rows of `width` floats as points of some FFTs side by side, `apart` floats from one to the next:
+/// fft_lanes columns each, 0 beyond the width. `step`: floats from a row to the next, signed.
+struct FftRows {
+  size_t count, width;
+  ptrdiff_t step;
+  size_t apart;
+};
+
 struct Table {
   const char* name;
 
@@ -122,21 +130,20 @@ struct Table {
   void (*dplr_sums)(const DplrTile& tile, double* r);
   void (*dplr_gradient)(const DplrTile& tile, const double* g, double* out);
 
-  // FFTs along time of fft_lanes channels at once: points [2, fft_lanes] (re, im), aligned.
-  // Spectra are in an order of their own, the same for all of one plan; inverse lacks 1/n.
+  // FFTs along time of fft_lanes channels at once: points [2, fft_lanes] (re, im), aligned. Those
+  // from `live` on are taken as zeros, whatever is there. Spectra are in an order of their own, the
+  // same for all of one plan; inverse lacks 1/n.
   size_t fft_lanes;
-  void (*fft)(const FftPlan& plan, float* data);
+  void (*fft)(const FftPlan& plan, float* data, size_t live);
   void (*fft_inverse)(const FftPlan& plan, float* data);
-  /// data ⊙= by, or conj(by).
-  void (*fft_multiply)(float* data, const float* by, size_t n, bool conjugate);
-  /// sum += a ⊙ conj(b).
-  void (*fft_correlate)(float* sum, const float* a, const float* b, size_t n);
-  /// The part (re or im) of `count` points from rows of `width` floats times scale, or back; beyond
-  /// the width 0. `step`: floats from a row to the next, signed.
-  void (*fft_load)(float* part, const float* rows, ptrdiff_t step, size_t count, size_t width,
-                   float scale);
-  void (*fft_store)(const float* part, float* rows, ptrdiff_t step, size_t count, size_t width,
-                    float scale, bool add);
+  /// data ← inverse(spectrum ⊙ fft(data)).
+  void (*fft_convolve)(const FftPlan& plan, float* data, const float* spectrum, size_t live);
+  /// sum += fft(g) ⊙ conj(fft(x)), g ← inverse(conj(spectrum) ⊙ fft(g)); x is lost.
+  void (*fft_convolve_adjoint)(const FftPlan& plan, float* g, float* x, const float* spectrum,
+                               float* sum, size_t live);
+  /// The part (re or im) of points from rows times scale, or back.
+  void (*fft_load)(const FftRows& shape, const float* rows, float* part, float scale);
+  void (*fft_store)(const FftRows& shape, const float* part, float* rows, float scale, bool add);
 
   // Rows and columns.
   void (*affine)(const float* x, size_t ldx, const float* a, const float* c, float* u, size_t ldu,

@@ -20,7 +20,7 @@ struct Batch {
   double share = 1;       // of the step's loss
   bool stand_in = false;  // there is nothing for this process: of no weight, only to keep step
   int64_t tokens = 0;     // of this part in all processes
-  std::vector<int64_t> examples;  // the same, their numbers
+  std::vector<int64_t> examples{};  // the same, their numbers
 
   /// How many things are to be told: sequences or examples, or steps.
   int64_t told() const { return targets.size(0); }

@@ -92,15 +92,19 @@ HWY_INLINE void transform(FftPoint (&x)[5]) {
   x[3] = add_turned<kInverse>(add_turned<!kInverse>(m2, s2, c), s1, d);
 }
 
-/// One stage of a block of r·step points.
+/// One stage of a block of r·step points, of which those from `live` on are zeros that are not
+/// there.
 template <size_t r, bool kInverse>
-void fft_pass(float* data, size_t step, const float* twiddles) {
+void fft_pass(float* data, size_t step, const float* twiddles, size_t live) {
   const Full d;
   const size_t point = 2 * hn::Lanes(d), apart = step * point;
   for (size_t j = 0; j < step; ++j, data += point, twiddles += 2 * (r - 1)) {
     FftPoint x[r];
 #pragma GCC unroll 8
-    for (size_t q = 0; q < r; ++q) x[q] = FftPoint::load(data + q * apart);
+    for (size_t q = 0; q < r; ++q) {
+      const bool there = kInverse || j + q * step < live;
+      x[q] = there ? FftPoint::load(data + q * apart) : FftPoint{hn::Zero(d), hn::Zero(d)};
+    }
     if (kInverse && step > 1) {
 #pragma GCC unroll 8
       for (size_t q = 1; q < r; ++q) {
@@ -120,91 +124,152 @@ void fft_pass(float* data, size_t step, const float* twiddles) {
 }
 
 template <bool kInverse>
-HWY_INLINE void fft_stage(const FftStage& s, float* data) {
+HWY_INLINE void fft_stage(const FftStage& s, float* data, size_t live) {
   switch (s.radix) {
     case 2:
-      return fft_pass<2, kInverse>(data, s.step, s.twiddles);
+      return fft_pass<2, kInverse>(data, s.step, s.twiddles, live);
     case 3:
-      return fft_pass<3, kInverse>(data, s.step, s.twiddles);
+      return fft_pass<3, kInverse>(data, s.step, s.twiddles, live);
     case 4:
-      return fft_pass<4, kInverse>(data, s.step, s.twiddles);
+      return fft_pass<4, kInverse>(data, s.step, s.twiddles, live);
     default:
-      return fft_pass<5, kInverse>(data, s.step, s.twiddles);
+      return fft_pass<5, kInverse>(data, s.step, s.twiddles, live);
   }
 }
 
-/// All stages from the one given on, of one of its blocks.
+/// All stages from the one given on, of one of its blocks, which is small; `live` of the first.
 template <bool kInverse>
-void fft_block(const FftPlan& plan, size_t stage, float* data) {
+HWY_INLINE void fft_inner(const FftPlan& plan, size_t stage, float* data, size_t live) {
   if (stage == plan.count) return;
-  const FftStage& s = plan.stages[stage];
-  const size_t point = 2 * hn::Lanes(Full()), size = s.radix * s.step;
-  if (size > kFftInner) {
-    if (!kInverse) fft_stage<kInverse>(s, data);
-    for (size_t q = 0; q < s.radix; ++q) {
-      fft_block<kInverse>(plan, stage + 1, data + q * s.step * point);
-    }
-    if (kInverse) fft_stage<kInverse>(s, data);
-    return;
-  }
+  const size_t point = 2 * hn::Lanes(Full());
+  const size_t size = plan.stages[stage].radix * plan.stages[stage].step;
   for (size_t i = stage; i < plan.count; ++i) {
-    const FftStage& inner = plan.stages[kInverse ? plan.count - 1 - (i - stage) : i];
-    const size_t block = inner.radix * inner.step;
-    for (size_t at = 0; at < size; at += block) fft_stage<kInverse>(inner, data + at * point);
+    const FftStage& s = plan.stages[kInverse ? plan.count - 1 - (i - stage) : i];
+    const size_t block = s.radix * s.step;
+    for (size_t at = 0; at < size; at += block) {
+      fft_stage<kInverse>(s, data + at * point, i == stage ? live : block);
+    }
   }
 }
 
-inline void fft(const FftPlan& plan, float* data) {
-  fft_block<false>(plan, 0, data);
+HWY_INLINE bool is_inner(const FftPlan& plan, size_t stage) {
+  return stage == plan.count || plan.stages[stage].radix * plan.stages[stage].step <= kFftInner;
+}
+
+template <bool kInverse>
+void fft_block(const FftPlan& plan, size_t stage, float* data, size_t live) {
+  if (is_inner(plan, stage)) return fft_inner<kInverse>(plan, stage, data, live);
+  const FftStage& s = plan.stages[stage];
+  if (!kInverse) fft_stage<kInverse>(s, data, live);
+  for (size_t q = 0; q < s.radix; ++q) {
+    fft_block<kInverse>(plan, stage + 1, data + q * s.step * 2 * hn::Lanes(Full()), s.step);
+  }
+  if (kInverse) fft_stage<kInverse>(s, data, live);
+}
+
+inline void fft(const FftPlan& plan, float* data, size_t live) {
+  fft_block<false>(plan, 0, data, live);
 }
 
 inline void fft_inverse(const FftPlan& plan, float* data) {
-  fft_block<true>(plan, 0, data);
+  fft_block<true>(plan, 0, data, plan.n);
 }
 
-inline void fft_multiply(float* data, const float* by, size_t n, bool conjugate) {
+/// There, product and back of a block: large blocks are walked through only on the way.
+inline void convolve_block(const FftPlan& plan, size_t stage, float* data, const float* spectrum,
+                           size_t live) {
   const size_t point = 2 * hn::Lanes(Full());
-  for (size_t i = 0; i < n; ++i, data += point, by += point) {
-    const FftPoint a = FftPoint::load(data), b = FftPoint::load(by);
-    (conjugate ? times<true>(a, b.re, b.im) : times<false>(a, b.re, b.im)).store(data);
+  if (!is_inner(plan, stage)) {
+    const FftStage& s = plan.stages[stage];
+    fft_stage<false>(s, data, live);
+    for (size_t q = 0; q < s.radix; ++q) {
+      const size_t at = q * s.step * point;
+      convolve_block(plan, stage + 1, data + at, spectrum + at, s.step);
+    }
+    fft_stage<true>(s, data, 0);
+    return;
   }
+  const size_t size = stage == plan.count ? 1 : plan.stages[stage].radix * plan.stages[stage].step;
+  fft_inner<false>(plan, stage, data, live);
+  for (size_t i = 0; i < size * point; i += point) {
+    const FftPoint a = FftPoint::load(data + i), b = FftPoint::load(spectrum + i);
+    times<false>(a, b.re, b.im).store(data + i);
+  }
+  fft_inner<true>(plan, stage, data, 0);
 }
 
-inline void fft_correlate(float* sum, const float* a, const float* b, size_t n) {
+inline void fft_convolve(const FftPlan& plan, float* data, const float* spectrum, size_t live) {
+  convolve_block(plan, 0, data, spectrum, live);
+}
+
+inline void adjoint_block(const FftPlan& plan, size_t stage, float* g, float* x,
+                          const float* spectrum, float* sum, size_t live) {
   const size_t point = 2 * hn::Lanes(Full());
-  for (size_t i = 0; i < n; ++i, sum += point, a += point, b += point) {
-    const FftPoint x = FftPoint::load(a), y = FftPoint::load(b), s = FftPoint::load(sum);
-    (s + times<true>(x, y.re, y.im)).store(sum);
+  if (!is_inner(plan, stage)) {
+    const FftStage& s = plan.stages[stage];
+    fft_stage<false>(s, g, live);
+    fft_stage<false>(s, x, live);
+    for (size_t q = 0; q < s.radix; ++q) {
+      const size_t at = q * s.step * point;
+      adjoint_block(plan, stage + 1, g + at, x + at, spectrum + at, sum + at, s.step);
+    }
+    fft_stage<true>(s, g, 0);
+    return;
   }
+  const size_t size = stage == plan.count ? 1 : plan.stages[stage].radix * plan.stages[stage].step;
+  fft_inner<false>(plan, stage, g, live);
+  fft_inner<false>(plan, stage, x, live);
+  for (size_t i = 0; i < size * point; i += point) {
+    const FftPoint a = FftPoint::load(g + i), b = FftPoint::load(x + i);
+    const FftPoint k = FftPoint::load(spectrum + i);
+    (FftPoint::load(sum + i) + times<true>(a, b.re, b.im)).store(sum + i);
+    times<true>(a, k.re, k.im).store(g + i);
+  }
+  fft_inner<true>(plan, stage, g, 0);
 }
 
-/// One part (re, im) of points from rows, or back. `step`: from row to row, signed.
-inline void fft_load(float* part, const float* rows, ptrdiff_t step, size_t count, size_t width,
-                     float scale) {
+inline void fft_convolve_adjoint(const FftPlan& plan, float* g, float* x, const float* spectrum,
+                                 float* sum, size_t live) {
+  adjoint_block(plan, 0, g, x, spectrum, sum, live);
+}
+
+// Rows ahead of the one that is read or written: rows are far apart, which hardware does not
+// follow.
+constexpr ptrdiff_t kFftAhead = 16;
+
+inline void fft_load(const FftRows& r, const float* rows, float* part, float scale) {
   const Full d;
   const size_t lanes = hn::Lanes(d);
   const auto factor = hn::Set(d, scale);
-  for (size_t t = 0; t < count; ++t, part += 2 * lanes, rows += step) {
-    if (width >= lanes) {
-      hn::Store(hn::Mul(factor, hn::LoadU(d, rows)), d, part);
-      continue;
+  for (size_t t = 0; t < r.count; ++t, part += 2 * lanes, rows += r.step) {
+    __builtin_prefetch(rows + kFftAhead * r.step);
+    float* to = part;
+    for (size_t begin = 0; begin < r.width; begin += lanes, to += r.apart) {
+      if (r.width - begin >= lanes) {
+        hn::Store(hn::Mul(factor, hn::LoadU(d, rows + begin)), d, to);
+        continue;
+      }
+      for (size_t i = 0; i < lanes; ++i) to[i] = begin + i < r.width ? scale * rows[begin + i] : 0;
     }
-    for (size_t i = 0; i < lanes; ++i) part[i] = i < width ? scale * rows[i] : 0.0f;
   }
 }
 
-inline void fft_store(const float* part, float* rows, ptrdiff_t step, size_t count, size_t width,
-                      float scale, bool add) {
+inline void fft_store(const FftRows& r, const float* part, float* rows, float scale, bool add) {
   const Full d;
   const size_t lanes = hn::Lanes(d);
   const auto factor = hn::Set(d, scale);
-  for (size_t t = 0; t < count; ++t, part += 2 * lanes, rows += step) {
-    if (width >= lanes) {
-      const auto value = hn::Mul(factor, hn::Load(d, part));
-      hn::StoreU(add ? hn::Add(hn::LoadU(d, rows), value) : value, d, rows);
-      continue;
+  for (size_t t = 0; t < r.count; ++t, part += 2 * lanes, rows += r.step) {
+    __builtin_prefetch(rows + kFftAhead * r.step, 1);
+    const float* from = part;
+    for (size_t begin = 0; begin < r.width; begin += lanes, from += r.apart) {
+      float* to = rows + begin;
+      if (r.width - begin >= lanes) {
+        const auto value = hn::Mul(factor, hn::Load(d, from));
+        hn::StoreU(add ? hn::Add(hn::LoadU(d, to), value) : value, d, to);
+        continue;
+      }
+      for (size_t i = 0; i < r.width - begin; ++i) to[i] = scale * from[i] + (add ? to[i] : 0);
     }
-    for (size_t i = 0; i < width; ++i) rows[i] = scale * part[i] + (add ? rows[i] : 0.0f);
   }
 }
 
