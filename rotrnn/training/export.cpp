@@ -33,9 +33,7 @@ bool folds_norm(const ModelOptions& options, const BlockImpl& block) {
   return options.prenorm && options.norm == NormKind::batch && channel_layer(block) == nullptr;
 }
 
-using Parts = std::vector<std::pair<std::string, Tensor>>;
-
-Parts diagonal_parts(const ModelOptions& options, BlockImpl& block) {
+NamedTensors diagonal_parts(const ModelOptions& options, BlockImpl& block) {
   System s = diagonal(*block.layer).system();
   if (folds_norm(options, block)) {
     const auto [a, c] = block.norm->affine();
@@ -57,8 +55,8 @@ Parts diagonal_parts(const ModelOptions& options, BlockImpl& block) {
           {"start_im", s.start_im}};
 }
 
-Parts channel_parts(const ChannelRecurrence& r) {
-  Parts out{{"D", r.D}, {"liquid", r.liquid}};
+NamedTensors channel_parts(const ChannelRecurrence& r) {
+  NamedTensors out{{"D", r.D}, {"liquid", r.liquid}};
   const std::pair<std::string, Tensor> complex[] = {
       {"lambda", r.lambda}, {"c", r.c}, {"c_reverse", r.c_reverse},
       {"p", r.p},           {"q", r.q}, {"b", r.b}};
@@ -74,7 +72,7 @@ Parts channel_parts(const ChannelRecurrence& r) {
 void fold_block(const std::string& at, const ModelOptions& options, BlockImpl& block,
                 NamedTensors& out) {
   const ChannelLayer* channels = channel_layer(block);
-  Parts tensors =
+  NamedTensors tensors =
       channels != nullptr ? channel_parts(channels->recurrence()) : diagonal_parts(options, block);
   if (!folds_norm(options, block)) {
     const auto [a, c] = block.norm->affine();

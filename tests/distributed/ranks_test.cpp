@@ -68,7 +68,12 @@ SequenceModel make_model(const Case& c) {
   m.dropout = 0.3;
   m.prenorm = c.prenorm;
   m.s4.max_length = 64;
-  SequenceModel model(m, {InputKind::channels, 2, TargetKind::values, 3}, 1);
+  DataShape shape;
+  shape.input = InputKind::channels;
+  shape.inputs = 2;
+  shape.target = TargetKind::values;
+  shape.outputs = 3;
+  SequenceModel model(m, shape, 1);
   model->to(c.type);
   model->engine.kernels = c.kernels;
   model->engine.threads = 1;

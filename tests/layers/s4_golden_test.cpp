@@ -547,7 +547,7 @@ TEST(S4Layer, AFileKeepsItsLength) {
   const Tensor y = saved.forward(u).y;
   EXPECT_EQ(saved.length(), 7);
   save_tensors(folder.path() / "layer.safetensors", state_of(saved));
-  load_tensors(folder.path() / "layer.safetensors", state_of(loaded));
+  load_tensors(SafeTensorFile(folder.path() / "layer.safetensors"), state_of(loaded));
   EXPECT_EQ(loaded.length(), 7);
   EXPECT_TRUE(torch::equal(loaded.forward(u).y, y));
 }
