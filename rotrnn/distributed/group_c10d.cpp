@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <future>
 #include <sstream>
+#include <system_error>
 #include <thread>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -84,6 +85,12 @@ struct Member {
   }
 };
 
+constexpr char kMissing[] = "missing";
+
+std::string member_key(int rank) {
+  return fmt::format("member/{}", rank);
+}
+
 StorePointer open_store(const Place& place, double timeout, bool serves) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(place.port);
@@ -112,6 +119,20 @@ Reached reach_master(const Place& place, double timeout) {
   }
 }
 
+// Who has not come, for all to read. Whoever keeps the store stays until they have.
+[[noreturn]] void miss(const Place& place, c10d::Store& store, double timeout) {
+  std::string missing;
+  for (int rank = 0; rank < place.size; ++rank) {
+    if (store.check({member_key(rank)})) continue;
+    missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
+  }
+  const std::string text =
+      fmt::format("of {} ranks these did not come within {:g} s: {}", place.size, timeout, missing);
+  store.set(kMissing, bytes_of(text));
+  if (place.serves_store) std::this_thread::sleep_for(std::chrono::seconds(1));
+  throw std::runtime_error(text);
+}
+
 // Waits until every rank has said what it is.
 std::vector<Member> gather_members(const Place& place, c10d::Store& store, const Member& self,
                                    double timeout) {
@@ -121,24 +142,16 @@ std::vector<Member> gather_members(const Place& place, c10d::Store& store, const
         "own, and each job a MASTER_PORT",
         place.rank, place.master, place.port));
   }
-  store.set(fmt::format("member/{}", place.rank), bytes_of(self.text()));
+  store.set(member_key(place.rank), bytes_of(self.text()));
   const auto end = Clock::now() + milliseconds(static_cast<int64_t>(timeout * 1000));
   std::vector<Member> members;
   for (int rank = 0; rank < place.size; ++rank) {
-    const std::string key = fmt::format("member/{}", rank);
-    auto text = read_key(store, key);
-    while (!text && Clock::now() < end) {
+    auto text = read_key(store, member_key(rank));
+    while (!text) {
+      if (const auto missing = read_key(store, kMissing)) throw std::runtime_error(*missing);
+      if (Clock::now() > end) miss(place, store, timeout);
       std::this_thread::sleep_for(milliseconds(20));
-      text = read_key(store, key);
-    }
-    if (!text) {
-      std::string missing;
-      for (int other = rank; other < place.size; ++other) {
-        if (store.check({fmt::format("member/{}", other)})) continue;
-        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", other);
-      }
-      throw std::runtime_error(fmt::format("of {} ranks these did not come within {:g} s: {}",
-                                           place.size, timeout, missing));
+      text = read_key(store, member_key(rank));
     }
     members.push_back(Member::parse(*text));
     if (members.back().size != place.size) {
@@ -288,7 +301,15 @@ Group::Group(const Place& place, double timeout) : place_(place) {
   self.machine = machine_id();
   self.cpus = cpu_list();
   self.host = host_name();
-  const auto members = gather_members(place, *impl->store, self, timeout);
+  const auto members = [&] {
+    try {
+      return gather_members(place, *impl->store, self, timeout);
+    } catch (const std::system_error& error) {
+      throw std::runtime_error(
+          fmt::format("rank {}: the connection to rank 0 at {}:{} broke while the ranks met: {}",
+                      place.rank, place.master, place.port, error.what()));
+    }
+  }();
   impl->gloo = connect(place, c10::make_intrusive<c10d::PrefixStore>("gloo", impl->store),
                        own_address(self, members), timeout);
 
