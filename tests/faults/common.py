@@ -28,7 +28,7 @@ dropout = 0.1
 steps = {steps}
 batch = 10
 log_every = 4
-evaluate_every = 10
+evaluate_every = {evaluate}
 checkpoint_every = {every}
 keep_checkpoint_every = {keep}
 global_lr = 1e-2
@@ -39,9 +39,9 @@ RESUMED = ["last/weights.safetensors", "last/optimiser.safetensors", "last/state
 FILES = [*RESUMED, "best/weights.safetensors", "best/state.json"]
 
 
-def write_config(folder, steps, every, keep=0):
+def write_config(folder, steps, every, keep=0, evaluate=10):
     file = Path(folder) / "tiny.toml"
-    file.write_text(TINY.format(steps=steps, every=every, keep=keep))
+    file.write_text(TINY.format(steps=steps, every=every, keep=keep, evaluate=evaluate))
     return file
 
 

@@ -5,6 +5,7 @@ the unbroken run, having said what was wrong, or refuse with a clear message.
 """
 
 import argparse
+import json
 import random
 import shutil
 import sys
@@ -78,6 +79,21 @@ def corrupt(checkpoint, other, draw):
     return None if file.read_bytes() == before else f"{name} of another step"
 
 
+def make_template(whole, template):
+    """The run as it was after step 8."""
+    template.mkdir()
+    for name in ["config.toml", "metrics.jsonl"]:
+        shutil.copy(whole / name, template)
+    shutil.copytree(whole / "step-8", template / "last")
+    shutil.copytree(whole / "step-4", template / "previous")
+    best = json.loads((whole / "step-8/state.json").read_text())["state"]["best_step"]
+    shutil.copytree(whole / f"step-{best}", template / "best")
+    (template / "best/optimiser.safetensors").unlink()
+    sums = template / "best/SHA256SUMS"
+    lines = sums.read_text().splitlines(keepends=True)
+    sums.write_text("".join(line for line in lines if "optimiser" not in line))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=1000)
@@ -87,15 +103,10 @@ def main():
     results = Counter()
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        config = write_config(folder, steps=12, every=4, keep=4)
+        config = write_config(folder, steps=12, every=4, keep=4, evaluate=4)
         whole, template, out = folder / "whole", folder / "template", folder / "run"
         run("train", config, "--out", whole)
-        # As it was after step 8.
-        shutil.copytree(whole, template)
-        for name in ["last", "previous", "step-4", "step-8", "step-12"]:
-            shutil.rmtree(template / name)
-        shutil.copytree(whole / "step-8", template / "last")
-        shutil.copytree(whole / "step-4", template / "previous")
+        make_template(whole, template)
         for _ in range(options.count):
             done, targets = None, []
             while done is None:
