@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 struct Options {
   std::string config, out, init_from;
   std::vector<std::string> settings;
-  bool resume = false, overwrite = false, quiet = false;
+  bool resume = false, overwrite = false, quiet = false, unbound = false;
   int64_t threads = -1;
   double timeout = 60;
   std::string kernels;
@@ -188,7 +188,7 @@ int train_in(const Options& options, Group& group) {
 }
 
 int run(const Options& options) {
-  Group group(find_place(environment()), options.timeout);
+  Group group(find_place(environment()), options.timeout, !options.unbound);
   try {
     return train_in(options, group);
   } catch (const std::exception& error) {
@@ -220,6 +220,8 @@ void add_train(CLI::App& app, Action& action) {
                    "seconds that a rank may be silent before the others give it up")
       ->check(CLI::Range(1.0, 86400.0))
       ->capture_default_str();
+  command->add_flag("--no-bind", options->unbound,
+                    "let the ranks of a machine use all its CPUs instead of a part each");
   command->add_flag("--quiet", options->quiet, "show the result only");
   command->footer(
       "Several processes train together when RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are\n"

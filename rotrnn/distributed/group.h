@@ -28,7 +28,8 @@ class Group {
   Group();
   /// Meets the others; std::runtime_error says who did not come within `timeout` seconds. Later the
   /// same time is what a process may be silent, or keep the others waiting, before it is given up.
-  Group(const Place& place, double timeout);
+  /// `bind`: processes of a machine that may use the same CPUs divide them.
+  Group(const Place& place, double timeout, bool bind = true);
   /// Leaves together with the others when all is well, else at once.
   ~Group();
   Group(const Group&) = delete;

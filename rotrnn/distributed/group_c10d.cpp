@@ -17,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 #endif
 
+#include "rotrnn/distributed/cpus.h"
 #include "rotrnn/distributed/group.h"
 #include "rotrnn/distributed/reach.h"
 #include "rotrnn/distributed/watch.h"
@@ -32,6 +33,8 @@ using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
 // Gloo's own limit, never reached: Watch decides, and knows whom to name.
 constexpr auto kForever = std::chrono::hours(24 * 30);
+// Up to so many bytes the time of a message is that of its packets, not of its bytes.
+constexpr size_t kSmall = 1 << 16;
 // How often a waiting process looks whether the group is lost.
 constexpr milliseconds kPoll(250);
 
@@ -191,7 +194,12 @@ c10::intrusive_ptr<c10d::ProcessGroupGloo> connect(const Place& place, const Sto
   std::thread([=] {
     try {
       auto options = c10d::ProcessGroupGloo::Options::create(kForever);
-      options->devices = {make_device(address)};
+      {
+        // The device's thread spins while another holds a connection's lock: were it to push that
+        // one aside, it would spin until its turn is over, a few milliseconds.
+        const Humble humble;
+        options->devices = {make_device(address)};
+      }
       options->threads = 1;  // one operation at a time
       promise->set_value(
           c10::make_intrusive<c10d::ProcessGroupGloo>(store, place.rank, place.size, options));
@@ -261,7 +269,8 @@ struct Group::Impl {
         watch->leave();
         return;
       } catch (const std::exception& error) {
-        if (work->isCompleted()) give_up(watch->settle(first_line(error)));
+        // It may have ended well just after the wait did, which the next wait tells.
+        if (work->isCompleted() && work->exception()) give_up(watch->settle(first_line(error)));
       }
       if (const std::string verdict = watch->verdict(); !verdict.empty()) give_up(verdict);
     }
@@ -284,7 +293,7 @@ struct Group::Impl {
 
 Group::Group() = default;
 
-Group::Group(const Place& place, double timeout) : place_(place) {
+Group::Group(const Place& place, double timeout, bool bind) : place_(place) {
   if (place.size == 1) return;
   if (place.serves_store) check_port_is_free(place.port);
   auto impl = std::make_unique<Impl>();
@@ -293,13 +302,14 @@ Group::Group(const Place& place, double timeout) : place_(place) {
   const Reached reached = reach_master(place, timeout);
   if (!impl->store) impl->store = open_store(place, timeout, false);
 
+  const std::vector<Cpu> cpus = usable_cpus();
   Member self;
   self.size = place.size;
   self.process = ::getpid();
   self.local = reached.local;
   self.master = reached.peer;
   self.machine = machine_id();
-  self.cpus = cpu_list();
+  self.cpus = cpu_list(cpus);
   self.host = host_name();
   const auto members = [&] {
     try {
@@ -310,21 +320,23 @@ Group::Group(const Place& place, double timeout) : place_(place) {
                       place.rank, place.master, place.port, error.what()));
     }
   }();
-  impl->gloo = connect(place, c10::make_intrusive<c10d::PrefixStore>("gloo", impl->store),
-                       own_address(self, members), timeout);
-
   std::vector<std::string> names;
   const Member& own = members[static_cast<size_t>(place.rank)];
-  int sharing = 0, before = 0;  // processes of the same CPUs
+  Shard sharing{0, 0};  // of the processes with the same CPUs
   for (int rank = 0; rank < place.size; ++rank) {
     const Member& m = members[static_cast<size_t>(rank)];
     names.push_back(fmt::format("rank {} (host {}, process {})", rank, m.host, m.process));
     if (m.machine != own.machine || m.cpus != own.cpus) continue;
-    ++sharing;
-    before += rank < place.rank;
+    ++sharing.size;
+    sharing.rank += rank < place.rank;
   }
-  const int cpus = kernels::available_threads();
-  impl->threads = std::max(1, cpus / sharing + (before < cpus % sharing ? 1 : 0));
+  const std::vector<Cpu> part = cpus_of(cpus, sharing);
+  impl->threads = std::max(1, static_cast<int>(part.size()));
+  // Before any thread is started: a message is then handled where its process waits for it.
+  if (bind && sharing.size > 1) stay_on(part);
+  impl->gloo = connect(place, c10::make_intrusive<c10d::PrefixStore>("gloo", impl->store),
+                       own_address(self, members), timeout);
+
   impl->watch = std::make_unique<Watch>(board_of(open_store(place, timeout, false)), place.rank,
                                         names, limits_of(timeout), [](const std::string& verdict) {
                                           fmt::print(stderr, "rotrnn: stopped: {}\n", verdict);
@@ -366,7 +378,14 @@ void Group::all_reduce(at::Tensor& values) {
 void Group::all_reduce(double* values, size_t count) {
   if (!impl_) return;
   at::Tensor tensor = torch::from_blob(values, {static_cast<int64_t>(count)}, torch::kFloat64);
-  all_reduce(tensor);
+  if (count * sizeof(double) > kSmall) return all_reduce(tensor);
+  // Everybody's to everybody, and each adds them up in the same order: a third of the packets.
+  const at::Tensor all = torch::empty({size(), tensor.numel()}, torch::kFloat64);
+  std::vector<at::Tensor> mine{tensor};
+  std::vector<std::vector<at::Tensor>> theirs{all.unbind()};
+  impl_->run([&] { return impl_->gloo->allgather(theirs, mine); });
+  tensor.copy_(theirs[0][0]);
+  for (int rank = 1; rank < size(); ++rank) tensor += theirs[0][static_cast<size_t>(rank)];
 }
 
 void Group::broadcast(at::Tensor& values) {

@@ -11,7 +11,7 @@ struct Group::Impl {};
 Group::Group() = default;
 Group::~Group() = default;
 
-Group::Group(const Place& place, double) {
+Group::Group(const Place& place, double, bool) {
   if (place.size > 1) {
     throw std::runtime_error(
         "this rotrnn was built without c10d, so it trains in one process only; it needs a LibTorch "

@@ -4,7 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -139,17 +138,6 @@ std::string machine_id() {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
   std::string id;
   return in >> id ? id : host_name();
-}
-
-std::string cpu_list() {
-  std::string out;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return out;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (CPU_ISSET(i, &set)) out += fmt::format("{}{}", out.empty() ? "" : ",", i);
-  }
-  return out;
 }
 
 std::string host_name() {

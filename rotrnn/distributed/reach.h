@@ -25,9 +25,6 @@ bool is_loopback(const std::string& address);
 /// What tells this machine from others: the same for all processes on one kernel.
 std::string machine_id();
 
-/// The CPUs this process may use, such as "0,1,2,3".
-std::string cpu_list();
-
 /// Name of the machine, for people.
 std::string host_name();
 
