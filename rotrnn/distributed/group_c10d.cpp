@@ -379,7 +379,7 @@ void Group::all_reduce(double* values, size_t count) {
   if (!impl_) return;
   at::Tensor tensor = torch::from_blob(values, {static_cast<int64_t>(count)}, torch::kFloat64);
   if (count * sizeof(double) > kSmall) return all_reduce(tensor);
-  // Everybody's to everybody, and each adds them up in the same order: a third of the packets.
+  // Everybody's to everybody, and each adds them up in the same order: fewer packets than a ring.
   const at::Tensor all = torch::empty({size(), tensor.numel()}, torch::kFloat64);
   std::vector<at::Tensor> mine{tensor};
   std::vector<std::vector<at::Tensor>> theirs{all.unbind()};
