@@ -23,6 +23,8 @@ void add_bench(CLI::App& app, Action& action);
 void add_norms(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_stream(CLI::App& app, Action& action);
+void add_board(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 
 /// Declares --threads and --kernels, for commands that run a network.
 void add_engine_options(CLI::App& command, EngineOptions& engine);

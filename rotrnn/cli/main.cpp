@@ -44,6 +44,8 @@ int main(int argc, char** argv) {
   add_bench(app, action);
   add_norms(app, action);
   add_compare(app, action);
+  add_board(app, action);
+  add_report(app, action);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
