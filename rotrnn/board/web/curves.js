@@ -150,7 +150,7 @@ rotrnn.linesOf = function (chart, entries, options) {
 };
 
 // Rows of dygraphs: a step, and a value or nothing for every line.
-rotrnn.rowsOf = function (lines, bars, log) {
+rotrnn.rowsOf = function (lines, bars, log, positive) {
   const steps = [...new Set(lines.flatMap((line) => line.x))].sort((a, b) => a - b);
   const place = new Map(steps.map((step, i) => [step, i]));
   const rows = steps.map((step) => [step, ...new Array(lines.length).fill(null)]);
@@ -161,6 +161,7 @@ rotrnn.rowsOf = function (lines, bars, log) {
       const deviation = line.deviation ? line.deviation[i] : 0;
       let low = y - deviation;
       if (log && !(low > 0)) low = y / 10;
+      if (positive) low = Math.max(0, low);
       rows[place.get(line.x[i])][number + 1] = bars ? [low, y, y + deviation] : y;
     }
   });
@@ -199,7 +200,8 @@ rotrnn.Curve = class {
     if (this.card.hidden) return;
     const bars = this.lines.some((line) => line.bars);
     const log = options.log && !this.chart.percent;
-    const rows = rotrnn.rowsOf(this.lines, bars, log);
+    const rows = rotrnn.rowsOf(this.lines, bars, log, this.chart.zero);
+    this.rows = rows;
     const css = getComputedStyle(document.documentElement);
     const series = {};
     const labels = ["step", ...this.lines.map((_, i) => "line" + i)];
@@ -217,7 +219,7 @@ rotrnn.Curve = class {
       includeZero: Boolean(this.chart.zero) && !log,
       gridLineColor: css.getPropertyValue("--grid").trim(),
       axisLineColor: css.getPropertyValue("--line").trim(),
-      dateWindow: this.board.zoom || null,
+      dateWindow: this.board.zoom || this.board.whole(),
     };
     if (this.graph && this.graph.bars === bars && this.graph.count === this.lines.length) {
       this.graph.updateOptions(settings);
@@ -227,7 +229,7 @@ rotrnn.Curve = class {
       this.graph = new Dygraph(this.box, file, {
         ...rest,
         connectSeparatedPoints: true, legend: "never", showLabelsOnHighlight: false, fillAlpha: 0.17,
-        highlightCircleSize: 3, axisLabelFontSize: 11.5, xRangePad: 4, yRangePad: 6, labelsUTC: true,
+        highlightCircleSize: 3, axisLabelFontSize: 11.5, yRangePad: 12, gridLineWidth: 1, labelsUTC: true,
         axes: {
           x: { axisLabelFormatter: rotrnn.short, drawGrid: false, axisLabelWidth: 60, pixelsPerLabel: 70 },
           y: {
@@ -236,8 +238,12 @@ rotrnn.Curve = class {
           },
         },
         highlightCallback: (event, step) => this.board.hover(step, this),
-        unhighlightCallback: () => this.board.hover(null),
-        zoomCallback: (low, high) => this.board.setZoom(this.graph.isZoomed("x") ? [low, high] : null, this),
+        unhighlightCallback: () => this.board.hover(null, this),
+        zoomCallback: (low, high) => {
+          const [left, right] = this.board.zoom || this.board.whole();
+          const still = this.graph.isZoomed("x") && low === left && high === right;  // along y only
+          if (!still) this.board.setZoom(this.graph.isZoomed("x") ? [low, high] : null, this.graph);
+        },
       });
       this.graph.bars = bars;
       this.graph.count = this.lines.length;
@@ -252,12 +258,23 @@ rotrnn.Curve = class {
     this.box.setAttribute("aria-label", `${this.chart.title}. ${parts.join("; ")}`);
   }
 
+  nearest(step) {
+    let best = 0;
+    this.rows.forEach((row, i) => { if (Math.abs(row[0] - step) < Math.abs(this.rows[best][0] - step)) best = i; });
+    return best;
+  }
+
   text(value) {
     return this.chart.percent ? rotrnn.percent(value) : rotrnn.number(value);
   }
 
-  showTip(step) {
-    this.tip.hidden = step === null || this.card.hidden;
+  // The mouse is at a step, in this chart or in another one.
+  point(step, here) {
+    this.tip.hidden = step === null || !here;
+    if (!here && this.graph && !this.card.hidden) {
+      if (step === null) this.graph.clearSelection();
+      else this.graph.setSelection(this.nearest(step));
+    }
     if (this.tip.hidden) return;
     const make = rotrnn.make;
     const lines = this.lines.filter((line) => !line.faint);

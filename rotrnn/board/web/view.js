@@ -266,8 +266,14 @@ rotrnn.View = class {
     this.update();
   }
 
-  hover(step) {
-    for (const curve of this.curves) curve.showTip(step);
+  hover(step, from) {
+    for (const curve of this.curves) curve.point(step, curve === from);
+  }
+
+  // All steps there are, with a little space at the ends: every chart has the same.
+  whole() {
+    const last = Math.max(1, ...this.selected().map((run) => run.step));
+    return [-0.01 * last, 1.015 * last];
   }
 
   setZoom(range, from) {
@@ -276,10 +282,10 @@ rotrnn.View = class {
     this.zoom = range;
     this.reset.disabled = !range;
     for (const run of this.runs.values()) run.zoomed = null;
-    for (const curve of this.curves) {
-      if (curve === from || !curve.graph || curve.card.hidden) continue;
-      if (range) curve.graph.updateOptions({ dateWindow: range });
-      else curve.graph.resetZoom();
+    for (const { graph, card } of this.curves) {
+      if (!graph || card.hidden) continue;
+      if (!range) graph.resetZoom();
+      else if (graph !== from) graph.updateOptions({ dateWindow: range });
     }
     this.zooming = false;
     this.source.zoomed(range);
