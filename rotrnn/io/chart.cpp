@@ -134,6 +134,18 @@ void draw_axes(std::string& out, const Chart& chart, const Frame& f) {
                  escape_xml(chart.y_label), f.top - 14, escape_xml(chart.title));
 }
 
+void draw_point(std::string& out, const ChartLine& line, const char* colour, const Frame& f) {
+  const auto first =
+      std::find_if(line.y.begin(), line.y.end(), [](double y) { return std::isfinite(y); });
+  const auto i = static_cast<size_t>(first - line.y.begin());
+  const double x = f.x(line.x[i]), y = line.y[i];
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x, f.y(y), colour);
+  if (line.spread.empty() || !(line.spread[i] > 0)) return;
+  fmt::format_to(to, "<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' stroke='{3}'/>\n",
+                 x, f.y(y + line.spread[i]), f.y(std::max(f.y_low, y - line.spread[i])), colour);
+}
+
 void draw_line(std::string& out, const ChartLine& line, size_t number, const Frame& f) {
   auto to = std::back_inserter(out);
   std::string path, upper, lower;
@@ -146,15 +158,13 @@ void draw_line(std::string& out, const ChartLine& line, size_t number, const Fra
     lower = fmt::format("{:.1f},{:.1f} ", x, f.y(std::max(f.y_low, line.y[i] - line.spread[i]))) +
             lower;
   }
+  if (std::count(path.begin(), path.end(), ',') == 1) {  // one point: a dot, and a bar for its band
+    draw_point(out, line, colour(line, number), f);
+    return;
+  }
   if (!upper.empty()) {
     fmt::format_to(to, "<polygon points='{}{}' fill='{}' fill-opacity='0.2'/>\n", upper, lower,
                    colour(line, number));
-  }
-  if (std::count(path.begin(), path.end(), ',') == 1) {  // a line of one point is none
-    const auto comma = path.find(',');
-    fmt::format_to(to, "<circle cx='{}' cy='{}' r='3' fill='{}'/>\n", path.substr(0, comma),
-                   path.substr(comma + 1, path.size() - comma - 2), colour(line, number));
-    return;
   }
   fmt::format_to(to, "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.6'{}/>\n", path,
                  colour(line, number), line.dashed ? " stroke-dasharray='5 3'" : "");

@@ -107,6 +107,9 @@ async function useCharts(page, name) {
   }
   assert.ok(!(await page.locator("#chart-error").isVisible()), "no errors of values in runs of classes");
 
+  const [box0, plot] = [await page.locator("#chart-loss .chart").boundingBox(), await page.locator("#chart-loss canvas").first().boundingBox()];
+  assert.ok(Math.abs(box0.width - plot.width) < 2 && box0.height < 240, "charts fill their cards");
+
   // Two seeds are one line with a band, and a third run another.
   const lines = () => page.evaluate((name) => (name === "report" ? rotrnn.report : rotrnn.live.view).curves[0].lines
     .map((line) => ({ name: line.name, bars: Boolean(line.bars), first: line.y[0], deviation: line.deviation && line.deviation[0] })), name);

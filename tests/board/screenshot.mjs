@@ -8,6 +8,7 @@ await page.goto(address);
 await page.waitForSelector("#chart-loss canvas");
 await page.waitForTimeout(1200);
 await page.locator("#smoothing").fill(smoothing);
+await page.locator("#smoothing").blur();
 const box = await page.locator("#chart-loss .chart").boundingBox();
 await page.mouse.move(box.x + 0.6 * box.width, box.y + 90);
 await page.waitForTimeout(400);

@@ -241,6 +241,7 @@ rotrnn.View = class {
     const runs = this.selected(), entries = this.entries();
     this.nothing.hidden = runs.length > 0 || this.comparisons.length > 0;
     this.nothing.textContent = this.runs.size ? "Choose runs at the side." : "No runs yet: what trains here appears by itself.";
+    this.sections.curves.hidden = false;  // what is hidden has no size to draw in
     for (const curve of this.curves) curve.draw(entries, this.options);
     this.summary.draw(runs);
     const shown = {
