@@ -27,6 +27,8 @@ void add_compare(CLI::App& app, Action& action);
 void add_stream(CLI::App& app, Action& action);
 /// `started`: what stands behind "--", to be run by every process.
 void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& started);
+void add_board(CLI::App& app, Action& action);
+void add_report(CLI::App& app, Action& action);
 
 /// Declares --threads and --kernels, for commands that run a network.
 void add_engine_options(CLI::App& command, EngineOptions& engine);

@@ -52,6 +52,8 @@ int main(int argc, char** argv) {
     ours = static_cast<int>(std::find(argv, argv + argc, std::string_view("--")) - argv);
   }
   add_launch(app, action, {argv + std::min(ours + 1, argc), argv + argc});
+  add_board(app, action);
+  add_report(app, action);
   try {
     app.parse(ours, argv);
   } catch (const CLI::ParseError& error) {

@@ -22,6 +22,16 @@ const char* colour(size_t line) {
   return kColours[line % std::size(kColours)];
 }
 
+const char* colour(const ChartLine& line, size_t number) {
+  return colour(line.colour >= 0 ? static_cast<size_t>(line.colour) : number);
+}
+
+// A legend below has a line for each name, so the chart is as much higher.
+double height_of(const Chart& chart) {
+  if (!chart.legend_below) return kHeight;
+  return kHeight + 8 + kLegendLine * static_cast<double>(chart.lines.size());
+}
+
 struct Range {
   double low = 0, high = 0;
   bool empty = true;
@@ -53,11 +63,13 @@ std::string number(double value) {
 
 // From data to pixels, with the axes' ends at ticks.
 struct Frame {
-  double x_low, x_high, y_high, x_step, y_step;
+  double x_low, x_high, y_low = 0, y_high, x_step, y_step;
   double left, top, width, height;
 
   double x(double value) const { return left + (value - x_low) / (x_high - x_low) * width; }
-  double y(double value) const { return top + height - value / y_high * height; }
+  double y(double value) const {
+    return top + height - (value - y_low) / (y_high - y_low) * height;
+  }
 };
 
 Frame make_frame(const Chart& chart, double left, double top) {
@@ -67,18 +79,26 @@ Frame make_frame(const Chart& chart, double left, double top) {
       const double spread = line.spread.empty() ? 0 : line.spread[i];
       x.add(line.x[i]);
       y.add(line.y[i] + (std::isfinite(spread) ? spread : 0));
+      if (!chart.from_zero) y.add(line.y[i] - (std::isfinite(spread) ? spread : 0));
     }
   }
   Frame f;
   f.x_low = x.low;
   f.x_high = x.high > x.low ? x.high : x.low + 1;
   f.x_step = tick_step(f.x_high - f.x_low, 6);
-  const double top_value = y.high > 0 ? y.high : 1;
-  f.y_step = tick_step(top_value, 6);
-  f.y_high = std::ceil(top_value / f.y_step * (1 - 1e-9)) * f.y_step;
+  if (chart.from_zero || y.empty) {
+    const double top_value = y.high > 0 ? y.high : 1;
+    f.y_step = tick_step(top_value, 6);
+    f.y_high = std::ceil(top_value / f.y_step * (1 - 1e-9)) * f.y_step;
+  } else {
+    const double range = y.high > y.low ? y.high - y.low : std::max(1e-9, std::abs(y.low));
+    f.y_step = tick_step(range, 6);
+    f.y_low = std::floor(y.low / f.y_step + 1e-9) * f.y_step;
+    f.y_high = std::max(std::ceil(y.high / f.y_step - 1e-9) * f.y_step, f.y_low + f.y_step);
+  }
   f.left = left + kLeft;
   f.top = top + kTop;
-  f.width = kWidth - kLeft - kRight;
+  f.width = kWidth - kLeft - (chart.legend_below ? 16 : kRight);
   f.height = kHeight - kTop - kBottom;
   return f;
 }
@@ -86,7 +106,10 @@ Frame make_frame(const Chart& chart, double left, double top) {
 void draw_axes(std::string& out, const Chart& chart, const Frame& f) {
   auto to = std::back_inserter(out);
   const double bottom = f.top + f.height, right = f.left + f.width;
-  for (double v = 0; v <= f.y_high + f.y_step / 2; v += f.y_step) {
+  const auto ticks = static_cast<int>(std::llround((f.y_high - f.y_low) / f.y_step));
+  for (int i = 0; i <= ticks; ++i) {
+    double v = f.y_low + i * f.y_step;
+    if (std::abs(v) < 1e-9 * f.y_step) v = 0;
     fmt::format_to(to,
                    "<line x1='{0:.1f}' y1='{2:.1f}' x2='{1:.1f}' y2='{2:.1f}' stroke='#ddd'/>"
                    "<text x='{3:.1f}' y='{4:.1f}' text-anchor='end'>{5}</text>\n",
@@ -111,6 +134,18 @@ void draw_axes(std::string& out, const Chart& chart, const Frame& f) {
                  escape_xml(chart.y_label), f.top - 14, escape_xml(chart.title));
 }
 
+void draw_point(std::string& out, const ChartLine& line, const char* colour, const Frame& f) {
+  const auto first =
+      std::find_if(line.y.begin(), line.y.end(), [](double y) { return std::isfinite(y); });
+  const auto i = static_cast<size_t>(first - line.y.begin());
+  const double x = f.x(line.x[i]), y = line.y[i];
+  auto to = std::back_inserter(out);
+  fmt::format_to(to, "<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x, f.y(y), colour);
+  if (line.spread.empty() || !(line.spread[i] > 0)) return;
+  fmt::format_to(to, "<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' stroke='{3}'/>\n",
+                 x, f.y(y + line.spread[i]), f.y(std::max(f.y_low, y - line.spread[i])), colour);
+}
+
 void draw_line(std::string& out, const ChartLine& line, size_t number, const Frame& f) {
   auto to = std::back_inserter(out);
   std::string path, upper, lower;
@@ -120,30 +155,41 @@ void draw_line(std::string& out, const ChartLine& line, size_t number, const Fra
     path += fmt::format("{:.1f},{:.1f} ", x, f.y(line.y[i]));
     if (line.spread.empty() || !std::isfinite(line.spread[i])) continue;
     upper += fmt::format("{:.1f},{:.1f} ", x, f.y(line.y[i] + line.spread[i]));
-    lower =
-        fmt::format("{:.1f},{:.1f} ", x, f.y(std::max(0.0, line.y[i] - line.spread[i]))) + lower;
+    lower = fmt::format("{:.1f},{:.1f} ", x, f.y(std::max(f.y_low, line.y[i] - line.spread[i]))) +
+            lower;
+  }
+  if (std::count(path.begin(), path.end(), ',') == 1) {  // one point: a dot, and a bar for its band
+    draw_point(out, line, colour(line, number), f);
+    return;
   }
   if (!upper.empty()) {
     fmt::format_to(to, "<polygon points='{}{}' fill='{}' fill-opacity='0.2'/>\n", upper, lower,
-                   colour(number));
+                   colour(line, number));
   }
-  fmt::format_to(to, "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.6'/>\n", path,
-                 colour(number));
+  fmt::format_to(to, "<polyline points='{}' fill='none' stroke='{}' stroke-width='1.6'{}/>\n", path,
+                 colour(line, number), line.dashed ? " stroke-dasharray='5 3'" : "");
 }
 
 void draw_legend(std::string& out, const Chart& chart, const Frame& f) {
   auto to = std::back_inserter(out);
   for (size_t i = 0; i < chart.lines.size(); ++i) {
-    const double y = f.top + 12 + kLegendLine * static_cast<double>(i);
-    const double x = f.left + f.width + 8;
+    const ChartLine& line = chart.lines[i];
+    const double y = f.top + 12 + kLegendLine * static_cast<double>(i) +
+                     (chart.legend_below ? f.height + kBottom - 4 : 0);
+    const double x = chart.legend_below ? f.left : f.left + f.width + 8;
     fmt::format_to(to,
                    "<line x1='{0:.1f}' y1='{2:.1f}' x2='{1:.1f}' y2='{2:.1f}' stroke='{3}' "
-                   "stroke-width='2'/><text x='{4:.1f}' y='{5:.1f}'>{6}</text>\n",
-                   x, x + 16, y - 4, colour(i), x + 21, y, escape_xml(chart.lines[i].name));
+                   "stroke-width='2'{7}/><text x='{4:.1f}' y='{5:.1f}'>{6}</text>\n",
+                   x, x + 16, y - 4, colour(line, i), x + 21, y, escape_xml(line.name),
+                   line.dashed ? " stroke-dasharray='5 3'" : "");
   }
 }
 
 }  // namespace
+
+std::string chart_colour(size_t number) {
+  return colour(number);
+}
 
 std::string escape_xml(const std::string& text) {
   std::string out;
@@ -175,7 +221,9 @@ std::string to_svg(const std::vector<Chart>& charts, size_t columns) {
   columns = std::max<size_t>(1, std::min(columns, charts.size()));
   const size_t rows = (charts.size() + columns - 1) / columns;
   const double width = kWidth * static_cast<double>(columns);
-  const double height = kHeight * static_cast<double>(rows);
+  double cell = kHeight;
+  for (const Chart& chart : charts) cell = std::max(cell, height_of(chart));
+  const double height = cell * static_cast<double>(rows);
   std::string out = fmt::format(
       "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {0:g} {1:g}' width='{0:g}' "
       "height='{1:g}' font-family='sans-serif' font-size='11'>\n"
@@ -183,7 +231,7 @@ std::string to_svg(const std::vector<Chart>& charts, size_t columns) {
       width, height);
   for (size_t i = 0; i < charts.size(); ++i) {
     const Frame frame = make_frame(charts[i], kWidth * static_cast<double>(i % columns),
-                                   kHeight * static_cast<double>(i / columns));
+                                   cell * static_cast<double>(i / columns));
     draw_axes(out, charts[i], frame);
     for (size_t line = 0; line < charts[i].lines.size(); ++line) {
       draw_line(out, charts[i].lines[line], line, frame);

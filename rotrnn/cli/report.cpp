@@ -1,0 +1,82 @@
+#include "rotrnn/board/report.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <memory>
+#include <stdexcept>
+
+#include "rotrnn/cli/command.h"
+#include "rotrnn/cli/text.h"
+#include "rotrnn/io/atomic_file.h"
+
+namespace rotrnn::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  std::vector<std::string> folders;
+  std::string out, svg, title;
+  bool force = false;
+};
+
+void check_free(const fs::path& file, bool force) {
+  if (fs::is_directory(file)) {
+    throw std::invalid_argument(fmt::format("{}: is a folder; name a file", file.string()));
+  }
+  if (!force && fs::exists(file)) {
+    throw std::invalid_argument(
+        fmt::format("{} exists; --force replaces it, or choose another name", file.string()));
+  }
+}
+
+int run(const Options& o) {
+  const fs::path first = fs::path(o.folders.front()).lexically_normal();
+  const fs::path out = !o.out.empty()          ? fs::path(o.out)
+                       : o.folders.size() == 1 ? first / "report.html"
+                                               : fs::path("report.html");
+  check_free(out, o.force);
+  board::Api api({o.folders.begin(), o.folders.end()});
+  const std::string date = fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr)));
+  const board::Report report = board::make_report(api, o.title, date);
+  std::vector<fs::path> files;
+  for (const board::Picture& picture : report.pictures) {
+    if (o.svg.empty()) break;
+    files.push_back(fs::path(o.svg) / (picture.name + ".svg"));
+    check_free(files.back(), o.force);
+  }
+  if (!files.empty()) fs::create_directories(o.svg);
+  for (size_t i = 0; i < files.size(); ++i) {
+    write_file_atomically(files[i], report.pictures[i].svg);
+  }
+  write_file_atomically(out, report.html);
+  fmt::print("{}: {} runs, {}; open it in a browser\n", out.string(), report.runs,
+             bytes(static_cast<double>(report.html.size())));
+  if (!files.empty()) fmt::print("{}: {} charts\n", o.svg, files.size());
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  auto o = std::make_shared<Options>();
+  o->title = "rotrnn report";
+  auto* command =
+      app.add_subcommand("report", "Write runs as one HTML file, and their charts as SVG");
+  command->add_option("runs", o->folders, "run folders, or folders with runs in them")->required();
+  command->add_option("--out", o->out,
+                      "file to write; default: report.html in the folder, or here for several");
+  command->add_option("--svg", o->svg, "folder to write every chart into as SVG");
+  command->add_option("--title", o->title, "what is written above it")->capture_default_str();
+  command->add_flag("--force", o->force, "replace files that exist");
+  command->footer(
+      "Examples:\n"
+      "  rotrnn report runs/listops                                  runs/listops/report.html\n"
+      "  rotrnn report runs/a runs/b --out ab.html --svg pictures    two runs, and their charts\n"
+      "docs/board.md tells more.");
+  command->callback([o, &action] { action = [o] { return run(*o); }; });
+}
+
+}  // namespace rotrnn::cli

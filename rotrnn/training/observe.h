@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "rotrnn/model/sequence_model.h"
+
+// Lines of metrics.jsonl that show the inside of a network; docs/board.md has their form.
+
+namespace rotrnn {
+
+/// {"step", "split": "lambda", "layers": [{"re", "im", "of"}, …]}: the eigenvalues of every block's
+/// recurrence, at most 128 of a block, "of" so many; null for one that cannot tell. Of layers whose
+/// channels have states of their own, a few channels are looked at.
+nlohmann::ordered_json lambda_line(const SequenceModelImpl& model, int64_t step);
+
+/// {"step", "split": "norms", "whole", "head"}: the size of the hidden states on a batch, as
+/// training sees it, for every block; null when the layer shows no states.
+nlohmann::ordered_json norms_line(SequenceModelImpl& model, const Packed& input, int64_t step);
+
+}  // namespace rotrnn
