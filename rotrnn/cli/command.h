@@ -20,6 +20,7 @@ void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_info(CLI::App& app, Action& action);
+void add_init(CLI::App& app, Action& action);
 void add_data(CLI::App& app, Action& action);
 void add_bench(CLI::App& app, Action& action);
 void add_norms(CLI::App& app, Action& action);

@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 1 failed, 2 wrong use. rotrnn COMMAND --help tells more.");
   Action action;
+  add_init(app, action);
   add_train(app, action);
   add_eval(app, action);
   add_predict(app, action);

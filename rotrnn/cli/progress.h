@@ -1,12 +1,29 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {
 
-/// Shows a run on standard error: a bar that moves on a terminal, plain lines otherwise.
+/// A curve of any length in a bounded number of values: when there are too many, neighbours become
+/// their mean.
+class Curve {
+ public:
+  void add(double value);
+  /// The values so far, the one that is being gathered included.
+  std::vector<double> values() const;
+
+ private:
+  std::vector<double> values_;
+  double sum_ = 0;
+  int64_t gathered_ = 0, each_ = 1;  // values of a point
+};
+
+/// Shows a run on standard error: on a terminal a line that moves, with the curves of loss and
+/// score; plain lines otherwise, and on a terminal that can do no better (TERM=dumb).
 class Progress {
  public:
   explicit Progress(bool quiet);
@@ -15,15 +32,20 @@ class Progress {
   void warning(const std::string& text);
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
-  /// Ends the bar's line.
+  /// Ends the moving line; on a terminal the curves of the whole run stay.
   void finish();
 
  private:
   void clear();
+  void draw(const StepReport& report);
 
-  bool quiet_, terminal_;
+  bool quiet_, terminal_, colour_;
   bool drawn_ = false;
   double last_shown_ = -1e9;
+  int64_t last_step_ = 0;
+  Curve losses_;
+  std::vector<double> scores_;  // accuracies, or losses of values, on validation
+  bool accuracies_ = false;
 };
 
 }  // namespace rotrnn::cli

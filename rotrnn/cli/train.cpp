@@ -46,8 +46,9 @@ bool may_change(const std::string& key) {
   for (const char* allowed :
        {"training.steps", "training.threads", "training.log_every", "training.evaluate_every",
         "training.checkpoint_every", "training.keep_checkpoint_every", "training.non_finite_limit",
-        "training.kernels", "training.memory", "task.path", "task.train_path",
-        "task.validation_path", "task.test_path", "task.cache", "task.memory_mb"}) {
+        "training.tensorboard", "training.kernels", "training.memory", "task.path",
+        "task.train_path", "task.validation_path", "task.test_path", "task.cache",
+        "task.memory_mb"}) {
     if (key == allowed) return true;
   }
   return false;

@@ -31,7 +31,7 @@ std::vector<std::string> names_of(const fs::path& path) {
     const std::string name = ascii_lower(path.filename().string());
     const auto ends = [&](const char* end) { return name.ends_with(end); };
     const bool archive = ends(".tar") || ends(".tgz") || ends(".zip") || ends(".tar.gz") ||
-                         ends(".tar.bz2") || ends(".tar.xz");
+                         ends(".tar.bz2") || ends(".tar.xz") || ends(".npz");
     if (!archive) return {name};
     for (const std::string& inside : list_files(path)) {
       if (!is_hidden(inside)) names.push_back(ascii_lower(top + inside));
@@ -68,12 +68,6 @@ class Names {
   bool contain(std::string_view part) const {
     return any([&](const std::string& n) { return n.find(part) != n.npos; });
   }
-  std::size_t ending(std::initializer_list<std::string_view> ends) const {
-    return static_cast<std::size_t>(
-        std::count_if(names_.begin(), names_.end(), [&](const std::string& n) {
-          return std::any_of(ends.begin(), ends.end(), [&](auto end) { return n.ends_with(end); });
-        }));
-  }
 
  private:
   std::vector<std::string> names_;
@@ -100,36 +94,73 @@ std::string public_task(const Names& names) {
   return "";
 }
 
-// The kind that most files are of.
-std::string own_kind(const Names& names) {
-  struct Kind {
-    const char* name;
-    std::size_t files;
+// Users' files by their endings; `others` are read too but do not tell: notes lie beside any data.
+struct Kind {
+  const char* task;
+  std::vector<std::string_view> endings, others;
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all{
+      {"ts", {".ts"}, {}},
+      {"npy", {".npy"}, {}},
+      {"idx", {"-ubyte", ".ubyte", ".idx"}, {}},
+      {"audio_folder",
+       {".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".aiff", ".aif", ".aifc", ".au", ".snd",
+        ".w64", ".rf64", ".caf"},
+       {}},
+      {"image_folder", {".png", ".jpg", ".jpeg"}, {}},
+      {"text_folder", {".txt", ".text"}, {".md"}},
+      {"csv", {".csv", ".tsv", ".tab"}, {}},
   };
-  const Kind kinds[] = {
-      {"ts", names.ending({".ts", ".ts.gz"})},
-      {"npy", names.ending({".npy", ".npy.gz"})},
-      {"idx", names.ending({"-ubyte", "-ubyte.gz", ".idx", ".idx.gz"})},
-      {"audio_folder", names.ending({".wav", ".flac", ".ogg", ".aiff", ".aif", ".au", ".mp3"})},
-      {"image_folder", names.ending({".png", ".jpg", ".jpeg"})},
-      {"text_folder", names.ending({".txt"})},
-      {"csv", names.ending({".csv", ".csv.gz", ".tsv", ".tsv.gz"})},
-  };
-  const auto* best = std::max_element(std::begin(kinds), std::end(kinds),
-                                      [](auto& a, auto& b) { return a.files < b.files; });
-  return best->files > 0 ? best->name : "";
+  return all;
+}
+
+bool ends_in(std::string_view name, const std::vector<std::string_view>& endings) {
+  std::string plain = ascii_lower(name);
+  if (plain.ends_with(".gz")) plain.resize(plain.size() - 3);
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](auto end) { return plain.ends_with(end); });
 }
 
 }  // namespace
 
-std::string detect_task(const fs::path& path) {
+bool is_of_kind(std::string_view task, std::string_view name) {
+  if (task == "series") task = "csv";
+  return std::any_of(kinds().begin(), kinds().end(), [&](const Kind& kind) {
+    return kind.task == task && (ends_in(name, kind.endings) || ends_in(name, kind.others));
+  });
+}
+
+Detected detect(const fs::path& path) {
   if (!fs::exists(path)) {
     throw std::runtime_error(fmt::format("{}: there is no such file or folder", path.string()));
   }
-  if (fs::is_regular_file(path) && starts_as_listops(path)) return "listops";
-  const Names names(names_of(path));
-  const std::string task = public_task(names);
-  return task.empty() ? own_kind(names) : task;
+  Detected found;
+  const std::vector<std::string> all = names_of(path);
+  found.files = std::ssize(all);
+  for (const Kind& kind : kinds()) found.kinds.push_back({kind.task, 0});
+  for (const std::string& name : all) {
+    bool known = false;
+    for (std::size_t k = 0; k < kinds().size(); ++k) {
+      if (!ends_in(name, kinds()[k].endings)) continue;
+      ++found.kinds[k].files;
+      known = true;
+    }
+    if (!known && found.unknown.empty()) found.unknown = name.substr(name.rfind('/') + 1);
+  }
+  std::stable_sort(found.kinds.begin(), found.kinds.end(),
+                   [](const KindCount& a, const KindCount& b) { return a.files > b.files; });
+  std::erase_if(found.kinds, [](const KindCount& kind) { return kind.files == 0; });
+  found.task =
+      fs::is_regular_file(path) && starts_as_listops(path) ? "listops" : public_task(Names(all));
+  found.own = found.task.empty();
+  if (found.own && !found.kinds.empty()) found.task = found.kinds.front().task;
+  return found;
+}
+
+std::string detect_task(const fs::path& path) {
+  return detect(path).task;
 }
 
 }  // namespace rotrnn

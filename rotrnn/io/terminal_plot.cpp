@@ -82,6 +82,41 @@ std::vector<std::string> plot_series(std::span<const float> values, int64_t colu
   return dots.lines();
 }
 
+std::string sparkline(std::span<const double> values, int64_t columns) {
+  const int64_t count = std::ssize(values), width = std::min(count, columns);
+  std::vector<double> means;
+  Range range;
+  for (int64_t i = 0; i < width; ++i) {
+    double sum = 0;
+    int64_t finite = 0;
+    for (int64_t k = i * count / width; k < (i + 1) * count / width; ++k) {
+      const double value = values[static_cast<std::size_t>(k)];
+      if (!std::isfinite(value)) continue;
+      sum += value;
+      ++finite;
+    }
+    means.push_back(finite > 0 ? sum / static_cast<double>(finite) : NAN);
+    range.add(means.back());
+  }
+  std::string out;
+  for (const double mean : means) {
+    if (!std::isfinite(mean)) {
+      out += ' ';
+      continue;
+    }
+    const double height =
+        range.high > range.low ? (mean - range.low) / (range.high - range.low) : 0.5;
+    const auto block = std::min<int64_t>(7, static_cast<int64_t>(height * 8));
+    out += "\xe2\x96";  // U+2581 and on
+    out += static_cast<char>(0x81 + block);
+  }
+  return out;
+}
+
+int64_t columns_of(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
+}
+
 std::vector<std::string> plot_picture(std::span<const uint8_t> pixels, int64_t width,
                                       int64_t columns) {
   constexpr std::string_view kGreys = " .:-=+*#%@";

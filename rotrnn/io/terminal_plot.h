@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Series and pictures as lines of text, for a look at data on a terminal.
@@ -14,6 +15,14 @@ namespace rotrnn {
 /// largest is drawn; what is not finite is left out. A series without spread is a line in the
 /// middle.
 std::vector<std::string> plot_series(std::span<const float> values, int64_t columns, int64_t rows);
+
+/// A curve in one line of blocks of eight heights, ▁ to █, from the least value to the largest: as
+/// many characters as there are values, at most `columns`, each the mean of its share of them.
+/// Values that are not finite leave a blank. Values without spread are all at half height.
+std::string sparkline(std::span<const double> values, int64_t columns);
+
+/// Characters on the screen, for texts of characters that are one column wide.
+int64_t columns_of(std::string_view text);
 
 /// A grey picture in characters from ' ' (black) to '@' (white), two rows of pixels a line, since
 /// characters are twice as high as wide. Pictures wider than `columns` are averaged down.

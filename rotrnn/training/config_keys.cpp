@@ -238,6 +238,8 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "row");
   add("norms_every", IntegerKey{&t.norms_every},
       "steps between measurements of the hidden states' norms; 0: none");
+  add("tensorboard", &t.tensorboard,
+      "write the numbers of metrics.jsonl to an event file of TensorBoard too");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
   add("kernels", choice(t.kernels, {"fused", "reference"}),
       "what does the sequence work: the fused kernels, or plain LibTorch operations");

@@ -28,7 +28,25 @@ std::string lines_up_to(const std::string& text, int64_t step) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step) : file_(file) {
+std::vector<Scalar> scalars_of(const nlohmann::ordered_json& line) {
+  const std::string split = line.value("split", "");
+  std::vector<Scalar> out;
+  for (const auto& [name, value] : line.items()) {
+    if (name != "step" && value.is_number()) {
+      out.emplace_back(fmt::format("{}/{}", split, name), value.get<double>());
+    }
+    if (split != "norms" || !value.is_array()) continue;
+    for (size_t layer = 0; layer < value.size(); ++layer) {
+      if (!value[layer].is_number()) continue;
+      out.emplace_back(fmt::format("{}/{}/layer{}", split, name, layer),
+                       value[layer].get<double>());
+    }
+  }
+  return out;
+}
+
+MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, TensorBoard tensorboard)
+    : file_(file) {
   if (std::filesystem::exists(file)) {
     const std::string text = read_file(file), kept = lines_up_to(text, step);
     if (kept != text) write_file_atomically(file, kept);
@@ -38,6 +56,8 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step) : file_(
     throw std::runtime_error(
         fmt::format("{}: cannot be opened for writing: {}", file.string(), std::strerror(errno)));
   }
+  // What an earlier process wrote up to the step stays: the first to come is the next.
+  if (tensorboard == TensorBoard::yes) events_.emplace(file.parent_path(), step + 1);
 }
 
 void MetricsLog::write(const nlohmann::ordered_json& line) {
@@ -46,9 +66,13 @@ void MetricsLog::write(const nlohmann::ordered_json& line) {
     throw std::runtime_error(fmt::format("{}: cannot be written: {}; is the disk full?",
                                          file_.string(), std::strerror(errno)));
   }
+  if (!events_) return;
+  const std::vector<Scalar> scalars = scalars_of(line);
+  if (!scalars.empty()) events_->write(line.value("step", int64_t{0}), scalars);
 }
 
 void MetricsLog::sync() {
+  if (events_) events_->sync();
   const int descriptor = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) return;  // removed under our feet: the next write of the run folder tells
   const bool done = ::fsync(descriptor) == 0;

@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/event_file.h"
 
 namespace rotrnn {
 namespace {
@@ -115,7 +116,7 @@ void clear_run(const fs::path& run) {
     fs::remove_all(run / name);
   }
   for (const std::string& name : names_in(run)) {
-    if (kept_step(name) >= 0) fs::remove_all(run / name);
+    if (kept_step(name) >= 0 || is_event_file(name)) fs::remove_all(run / name);
   }
 }
 

@@ -91,8 +91,9 @@ class Trainer {
     if (group_.first()) {
       announce();
       begin();
-      metrics_ = std::make_unique<MetricsLog>(request_.out / "metrics.jsonl",
-                                              request_.resume ? state_.step : -1);
+      metrics_ = std::make_unique<MetricsLog>(
+          request_.out / "metrics.jsonl", request_.resume ? state_.step : -1,
+          options_.tensorboard ? TensorBoard::yes : TensorBoard::no);
       if (!request_.resume && options_.norms_every > 0) write_norms();
     }
     share_state();

@@ -49,6 +49,7 @@ TEST(Detect, KnowsUsersFilesByTheirEndings) {
   EXPECT_EQ(task_of({"set/A_TRAIN.ts"}), "ts");
   EXPECT_EQ(task_of({"sales.csv"}, "sales.csv"), "csv");
   EXPECT_EQ(task_of({"x.ts"}, "x.ts"), "ts");
+  EXPECT_EQ(task_of({"set/x.Csv.GZ", "set/readme.md"}), "csv");
   EXPECT_EQ(task_of({"set/what.xyz"}), "");
   EXPECT_EQ(task_of({}), "");
   EXPECT_THROW(detect_task("nowhere"), std::runtime_error);
@@ -66,6 +67,26 @@ TEST(Detect, LooksIntoFilesAndArchives) {
   files.emplace_back("aclImdb/train/neg/0_1.txt", "bad");
   test::write_archive(folder / "a.tar.gz", files);
   EXPECT_EQ(detect_task(folder / "a.tar.gz"), "text");
+  test::write_archive(folder / "b.npz", {{"x.npy", "x"}, {"y.npy", "x"}});
+  EXPECT_EQ(detect_task(folder / "b.npz"), "npy");
+}
+
+TEST(Detect, CountsTheKinds) {
+  const test::Folder folder;
+  for (const char* name : {"1.wav", "2.Wav", "3.png", "notes.md", "what.xyz"}) {
+    write_file_atomically(folder / name, "x");
+  }
+  const Detected found = detect(folder.path());
+  EXPECT_EQ(found.task, "audio_folder");
+  EXPECT_TRUE(found.own);
+  EXPECT_EQ(found.files, 5);
+  ASSERT_EQ(found.kinds.size(), 2u);
+  EXPECT_EQ(found.kinds[0].files, 2);
+  EXPECT_EQ(found.kinds[1].task, "image_folder");
+  EXPECT_TRUE(found.unknown == "notes.md" || found.unknown == "what.xyz");
+  EXPECT_TRUE(is_of_kind("text_folder", "notes.md"));
+  EXPECT_TRUE(is_of_kind("series", "a/b.csv.gz"));
+  EXPECT_FALSE(is_of_kind("csv", "1.wav"));
 }
 
 }  // namespace

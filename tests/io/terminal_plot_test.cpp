@@ -69,6 +69,23 @@ TEST(TerminalPlot, WhatIsNotFiniteIsLeftOut) {
   EXPECT_EQ(dots, (std::set<std::pair<int, int>>{{0, 0}, {2, 3}}));
 }
 
+TEST(TerminalPlot, SparklinesGoFromTheLeastToTheLargest) {
+  EXPECT_EQ(sparkline(std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}, 20), "▁▂▃▄▅▆▇█");
+  EXPECT_EQ(sparkline(std::vector<double>{3, 1, 2}, 20), "█▁▅");
+  EXPECT_EQ(sparkline(std::vector<double>{-1, -1}, 20), "▅▅") << "no spread";
+  EXPECT_EQ(sparkline({}, 20), "");
+  EXPECT_EQ(sparkline(std::vector<double>{1, 2}, 0), "");
+  EXPECT_EQ(sparkline(std::vector<double>{1, NAN, 2, INFINITY}, 20), "▁ █ ");
+}
+
+TEST(TerminalPlot, SparklinesOfManyValuesAreMeans) {
+  // 0 0 | 0 8 | 8 8: means 0, 4, 8.
+  EXPECT_EQ(sparkline(std::vector<double>{0, 0, 0, 8, 8, 8}, 3), "▁▅█");
+  const std::string line = sparkline(std::vector<double>(1000, 2), 7);
+  EXPECT_EQ(columns_of(line), 7);
+  EXPECT_EQ(columns_of("a▁é…"), 4);
+}
+
 TEST(TerminalPlot, PicturesAreShadesOfGrey) {
   const std::vector<uint8_t> pixels{0,   255, 128, 0,   //
                                     0,   255, 127, 0,   //

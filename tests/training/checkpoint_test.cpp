@@ -315,6 +315,7 @@ TEST_F(CheckpointTest, TidyingLeavesWhatIsWhole) {
     fs::create_directories(folder_ / name);
   }
   put(folder_ / "metrics.jsonl", "{}\n");
+  put(folder_ / "events.out.tfevents.1700000000.host.7", "points");
   put(folder_ / "config.toml.tmp-12-0", "half");
   put(folder_ / "mine.new", "of the user");
   tidy_run(folder_.path());
@@ -326,7 +327,7 @@ TEST_F(CheckpointTest, TidyingLeavesWhatIsWhole) {
     return found;
   };
   EXPECT_EQ(names(), (std::set<std::string>{"last", "previous", "best", "step-3", "metrics.jsonl",
-                                            "mine.new"}));
+                                            "events.out.tfevents.1700000000.host.7", "mine.new"}));
   clear_run(folder_.path());
   EXPECT_EQ(names(), (std::set<std::string>{"mine.new"}));
 }

@@ -1,0 +1,36 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "rotrnn/data/csv_records.h"
+#include "rotrnn/data/guess_table.h"
+#include "rotrnn/io/csv.h"
+
+using namespace rotrnn;
+
+// Any bytes give columns that the table has, or the one documented error.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string_view content(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const std::string name = data[0] & 1 ? "a.csv" : "a.tsv";
+  Guess guess;
+  try {
+    guess = guess_table(content, name, data[0] & 2 ? 1 : 5);
+  } catch (const std::runtime_error&) {
+    return 0;  // The only way in which a bad file may end.
+  }
+  const CsvTable table(content, name, csv_options(name, content));
+  const TaskOptions& task = guess.task;
+  for (const std::string& column :
+       {task.text_column, task.series_column, task.label_column, task.id_column}) {
+    if (!column.empty() && !table.has_column(column)) std::abort();
+  }
+  if (task.name != "csv" && task.name != "series") std::abort();
+  if (task.name == "csv" && task.text_column.empty() == task.series_column.empty()) std::abort();
+  if (guess.reasons.empty()) std::abort();
+  return 0;
+}
