@@ -237,7 +237,7 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "a step whose loss or gradient is not finite is skipped; training stops after so many in a "
       "row");
   add("norms_every", IntegerKey{&t.norms_every},
-      "steps between measurements of the hidden states' norms; 0: none");
+      "steps between measurements of the hidden states' norms; 0: at every evaluation");
   add("tensorboard", &t.tensorboard,
       "write the numbers of metrics.jsonl to an event file of TensorBoard too");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");

@@ -17,7 +17,7 @@ enum class TensorBoard { no, yes };
 std::vector<Scalar> scalars_of(const nlohmann::ordered_json& line);
 
 /// metrics.jsonl: one JSON object a line, the truth about a run. Every line has "step" and
-/// "split"; "seconds" and "tokens_per_second" are the only fields that depend on the clock.
+/// "split"; only "seconds", "tokens_per_second" and "memory_mb" depend on the machine.
 class MetricsLog {
  public:
   /// Opens the file of a run for appending. Lines after `step`, test results and a torn last line,

@@ -28,7 +28,7 @@ struct TrainingOptions {
   int64_t checkpoint_every = 500;
   int64_t keep_checkpoint_every = 0;  // 0: none but the last two and the best
   int64_t non_finite_limit = 10;      // steps skipped in a row before training stops
-  int64_t norms_every = 0;            // 0: hidden states are not measured
+  int64_t norms_every = 0;            // 0: hidden states are measured at every evaluation
   bool tensorboard = true;            // event files beside metrics.jsonl
   int64_t threads = 0;                // 0: as many as the process may use
   Kernels kernels = Kernels::fused;

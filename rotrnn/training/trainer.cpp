@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
@@ -22,6 +21,8 @@
 #include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
 #include "rotrnn/training/network.h"
+#include "rotrnn/training/observe.h"
+#include "rotrnn/training/observe_scores.h"
 #include "rotrnn/training/run_folder.h"
 #include "rotrnn/training/saver.h"
 #include "rotrnn/training/schedule.h"
@@ -31,7 +32,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int64_t kNormSequences = 16;  // to measure hidden states on
+// To measure hidden states on; the reference path, which shows them, needs memory for every step.
+constexpr int64_t kNormSequences = 16, kNormTokens = 1 << 16;
 
 double now() {
   using namespace std::chrono;
@@ -95,6 +97,7 @@ class Trainer {
           request_.out / "metrics.jsonl", request_.resume ? state_.step : -1,
           options_.tensorboard ? TensorBoard::yes : TensorBoard::no);
       if (!request_.resume && options_.norms_every > 0) write_norms();
+      if (!request_.resume) write_inside();
     }
     share_state();
     start_loader(options_.steps);
@@ -414,7 +417,8 @@ class Trainer {
                        {"tokens", state_.tokens},
                        {"skipped", state_.skipped},
                        {"seconds", now() - started_},
-                       {"tokens_per_second", rate}});
+                       {"tokens_per_second", rate},
+                       {"memory_mb", resident_mb()}});
       state_.loss_sum = 0;
       state_.loss_count = 0;
     }
@@ -428,16 +432,23 @@ class Trainer {
   // The size of the hidden states on the first validation sequences, as training sees them.
   void write_norms() {
     if (!group_.first()) return;
-    std::vector<int64_t> numbers(
-        static_cast<size_t>(std::min(kNormSequences, data_.validation.size())));
-    std::iota(numbers.begin(), numbers.end(), 0);
-    const Batch batch = make_batch(data_.validation, data_.facts.shape, numbers);
-    Json whole = Json::array(), head = Json::array();
-    for (const torch::Tensor& norms : model_->state_norms(batch.input)) {
-      whole.push_back(norms.norm(2, -1).mean().item<double>());
-      head.push_back(norms.mean().item<double>());
+    std::vector<int64_t> numbers;
+    int64_t tokens = 0;
+    for (int64_t i = 0; i < std::min(kNormSequences, data_.validation.size()); ++i) {
+      tokens += data_.validation.length(i);
+      if (i > 0 && tokens > kNormTokens) break;
+      numbers.push_back(i);
     }
-    metrics_->write({{"step", state_.step}, {"split", "norms"}, {"whole", whole}, {"head", head}});
+    const Batch batch = make_batch(data_.validation, data_.facts.shape, numbers);
+    const Json line = norms_line(*model_, batch.input, state_.step);
+    if (!line.is_null()) metrics_->write(line);
+  }
+
+  // What the inside of the network looks like now, for whoever watches.
+  void write_inside() {
+    if (!group_.first()) return;
+    if (options_.norms_every == 0) write_norms();
+    metrics_->write(lambda_line(*model_, state_.step));
   }
 
   void write_scores(const char* split, const Scores& scores) {
@@ -452,6 +463,7 @@ class Trainer {
       line["naive_mse"] = scores.naive_mse;
     }
     line["examples"] = scores.examples;
+    add_confusion(line, scores, data_.facts.classes);
     line["seconds"] = now() - started_;
     metrics_->write(line);
   }
@@ -459,6 +471,7 @@ class Trainer {
   void evaluate_now() {
     const Scores scores = evaluate(*model_, data_.validation, &group_);
     write_scores("validation", scores);
+    write_inside();
     const double score = scores.score();
     const bool best = state_.best_step < 0 || score > state_.best_score;
     if (best) {

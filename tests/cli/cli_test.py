@@ -54,8 +54,9 @@ MNIST = ["--set", "task.name=mnist", "--set", "task.path=mnist", "--set", "task.
 def without_clock(path):
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     for line in lines:
-        line.pop("seconds")
+        line.pop("seconds", None)
         line.pop("tokens_per_second", None)
+        line.pop("memory_mb", None)
     return lines
 
 

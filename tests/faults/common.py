@@ -59,6 +59,7 @@ def metrics(run_folder):
     for line in lines:
         line.pop("seconds", None)
         line.pop("tokens_per_second", None)
+        line.pop("memory_mb", None)
     return lines
 
 

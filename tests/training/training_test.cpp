@@ -121,6 +121,7 @@ std::string metrics_without_clock(const std::filesystem::path& run) {
     auto json = nlohmann::ordered_json::parse(line);
     json.erase("seconds");
     json.erase("tokens_per_second");
+    json.erase("memory_mb");
     out += json.dump() + "\n";
   }
   return out;
