@@ -35,7 +35,7 @@ steps = 30
 batch = 10
 log_every = 4
 evaluate_every = 10
-checkpoint_every = 7
+checkpoint_every = 8
 norms_every = 15
 threads = 1
 """
@@ -209,7 +209,7 @@ class EventFiles(unittest.TestCase):
         self.assertEqual(self.events(files[1])[0].file_version, "brain.Event:2")
         start = self.events(files[1])[1]
         self.assertEqual(start.session_log.status, 1)
-        self.assertEqual((start.step - 1) % 7, 0)  # behind a checkpoint
+        self.assertEqual((start.step - 1) % 8, 0)  # behind a checkpoint, which has a line
         self.assertLessEqual(start.step, killed + 1)
         view = tensorboard_view([self.events(path) for path in files])
         self.assertEqual(view, expected(self.lines("run")))
