@@ -17,10 +17,6 @@ namespace {
 // Tokens of one evaluation batch: enough to keep the cores busy, few enough for any memory.
 constexpr int64_t kEvaluationTokens = 32768;
 
-}  // namespace
-
-namespace {
-
 // Sums over the batches of an evaluation.
 class Scorer {
  public:
@@ -136,13 +132,6 @@ NamedTensors moments_of(const AdamW& optimiser) {
     tensors.emplace_back("second." + slot.name, slot.second);
   }
   return tensors;
-}
-
-void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
-                     const AdamW* optimiser, const CheckpointHeader& header,
-                     const std::filesystem::path& previous) {
-  save_checkpoint(folder, state_of(model), optimiser ? moments_of(*optimiser) : NamedTensors(),
-                  header, previous);
 }
 
 void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,

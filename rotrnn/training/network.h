@@ -17,11 +17,8 @@ Scores evaluate(SequenceModelImpl& model, const Examples& examples, Group* group
 
 /// Writes a checkpoint, proves that it can be read, and puts it in the place of `folder` as a
 /// whole: after a kill or a full disk there is the old one or the new one. The old one goes to
-/// `previous`, or away when that is empty. Without an optimiser the folder can be evaluated but not
+/// `previous`, or away when that is empty. Without moments the folder can be evaluated but not
 /// resumed.
-void save_checkpoint(const std::filesystem::path& folder, const SequenceModelImpl& model,
-                     const AdamW* optimiser, const CheckpointHeader& header,
-                     const std::filesystem::path& previous = {});
 void save_checkpoint(const std::filesystem::path& folder, const NamedTensors& weights,
                      const NamedTensors& moments, const CheckpointHeader& header,
                      const std::filesystem::path& previous = {});

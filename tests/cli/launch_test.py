@@ -116,6 +116,8 @@ class Equality(Launch):
         self.assertEqual(done.stdout.count("test accuracy"), 1)  # rank 0 alone prints
         self.same("two", "one")
         self.assertEqual(sum(x["split"] == "train" for x in lines(self.folder / "two")), 100)
+        self.train(4, "four")
+        self.same("four", "one")
 
     def test_four_ranks_parts_clipping_weights(self):
         more = ["--set", "training.accumulate=2", "--set", "training.clip=0.5", "--set",

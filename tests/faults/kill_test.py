@@ -1,7 +1,7 @@
 """Kills training with SIGKILL at random moments, many of them while it saves, and resumes it: every
 run must end with exactly the weights, moments and metrics of one that was never broken.
 
-    ROTRNN_PROGRAM=build/release/bin/rotrnn tests/faults/kill_test.py --kills 50
+    ROTRNN_PROGRAM=build/release/bin/rotrnn tests/faults/kill_test.py --kills 50 [--every 20]
 """
 
 import argparse
@@ -57,12 +57,13 @@ def kill(process, out, draw):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--every", type=int, default=1, help="steps between checkpoints")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     draw = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        config = write_config(folder, steps=STEPS, every=1, keep=7)
+        config = write_config(folder, steps=STEPS, every=options.every, keep=7)
         whole = folder / "whole"
         run("train", config, "--out", whole)
         kept = [f"step-{n}/{name}" for n in (7, 63, 119)

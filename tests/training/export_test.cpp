@@ -188,7 +188,7 @@ class Export : public testing::TestWithParam<Case> {
     network_ = SequenceModel(m, f.shape, 3);
     stir(*network_);
     std::filesystem::create_directories(folder_.path());
-    save_checkpoint(folder_ / "best", *network_, nullptr, header_);
+    save_checkpoint(folder_ / "best", state_of(*network_), {}, header_);
     report_ = export_model({folder_.path(), folder_ / "m.safetensors", Which::best, false});
     model_ = runtime::Model::load(folder_ / "m.safetensors");
     network_->eval();
@@ -357,7 +357,7 @@ TEST(ExportModel, RefusesLiquidTermsThatAreNotCausal) {
   header.facts.preprocessing.vocabulary = {"x", "y"};
   header.facts.shape = {InputKind::tokens, 2, TargetKind::classes, 2};
   SequenceModel network(m, header.facts.shape, 1);
-  save_checkpoint(folder / "best", *network, nullptr, header);
+  save_checkpoint(folder / "best", state_of(*network), {}, header);
   const auto out = folder / "m.safetensors";
   const std::string message = message_of<std::invalid_argument>([&] {
     export_model({folder.path(), out, Which::best, false});
@@ -380,7 +380,7 @@ TEST(ExportModel, RefusesWeightsThatAreNotFinite) {
     torch::NoGradGuard no_grad;
     network->head->weight[0][0] = std::nan("");
   }
-  save_checkpoint(folder / "best", *network, nullptr, header);
+  save_checkpoint(folder / "best", state_of(*network), {}, header);
   const auto out = folder / "m.safetensors";
   EXPECT_NE(message_of<std::runtime_error>([&] {
               export_model({folder.path(), out, Which::best, false});

@@ -12,6 +12,7 @@
 #include "rotrnn/training/tensor_file.h"
 #include "rotrnn/training/trainer.h"
 #include "tests/support/folder.h"
+#include "tests/support/tiny_config.h"
 
 namespace rotrnn {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::Folder;
 using test::message_of;
+using test::tiny_config;
 
 using Lines = std::vector<nlohmann::json>;
 
@@ -174,40 +176,17 @@ TEST_F(NonFiniteSteps, StopTheRunWhenTheyGoOn) {
   EXPECT_EQ(last.header.state.skipped_in_a_row, 4);
 }
 
-Config tiny() {
-  return parse_config(R"(
-[task]
-train = 200
-validation = 40
-test = 40
-min_length = 5
-max_length = 30
-max_depth = 3
-max_args = 4
-[model]
-width = 8
-state = 8
-heads = 2
-depth = 2
-dropout = 0.1
-[training]
-steps = 24
-batch = 8
-log_every = 5
-evaluate_every = 7
-checkpoint_every = 6
-keep_checkpoint_every = 10
-global_lr = 1e-2
-threads = 1
-)",
-                      "tiny");
+Config kept() {
+  Config config = tiny_config();
+  config.training.keep_checkpoint_every = 10;
+  return config;
 }
 
 // A step that is finite can take weights where they are not, here by decay alone: the vector of a
 // token that never comes, so that the loss does not tell.
 TEST(NonFiniteWeights, AreNeverSaved) {
   const Folder folder;
-  Config config = tiny();
+  Config config = kept();
   config.training.steps = 1;
   train({config, folder / "start", false, {}}, {});
   const Checkpoint start = read_checkpoint(folder / "start/best", Parts::weights);
@@ -235,7 +214,7 @@ TEST(NonFiniteWeights, AreNeverSaved) {
 
 class DamagedRun : public testing::Test {
  protected:
-  DamagedRun() { train({tiny(), folder_ / "whole", false, {}}, {}); }
+  DamagedRun() { train({kept(), folder_ / "whole", false, {}}, {}); }
 
   // A run that was stopped after step 18, with checkpoints of 18, 12 and 10.
   void stopped_run() {
@@ -243,14 +222,14 @@ class DamagedRun : public testing::Test {
     TrainObserver observer;
     int64_t step = 0;
     observer.stop = [&] { return ++step == 18; };
-    train({tiny(), run_, false, {}}, observer);
+    train({kept(), run_, false, {}}, observer);
   }
 
   std::vector<std::string> resume() {
     std::vector<std::string> warnings;
     TrainObserver observer;
     observer.warning = [&](const std::string& text) { warnings.push_back(text); };
-    EXPECT_TRUE(train({tiny(), run_, true, {}}, observer).finished);
+    EXPECT_TRUE(train({kept(), run_, true, {}}, observer).finished);
     return warnings;
   }
 

@@ -9,6 +9,7 @@
 #include "rotrnn/training/trainer.h"
 #include "tests/support/folder.h"
 #include "tests/support/tensors.h"
+#include "tests/support/tiny_config.h"
 
 namespace rotrnn {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using test::Folder;
 using test::message_of;
 using test::relative_error;
+using test::tiny_config;
 using torch::Tensor;
 
 class AdamWGroups : public testing::TestWithParam<std::string> {};
@@ -86,34 +88,6 @@ TEST(TensorFile, RoundTripsAndRefusesAnotherModel) {
   EXPECT_EQ(wrong.abs().sum().item<double>(), 0) << "nothing is changed by a failed load";
 }
 
-Config tiny() {
-  return parse_config(R"(
-[task]
-train = 200
-validation = 40
-test = 40
-min_length = 5
-max_length = 30
-max_depth = 3
-max_args = 4
-[model]
-width = 8
-state = 8
-heads = 2
-depth = 2
-dropout = 0.1
-[training]
-steps = 24
-batch = 8
-log_every = 5
-evaluate_every = 7
-checkpoint_every = 6
-global_lr = 1e-2
-threads = 1
-)",
-                      "tiny");
-}
-
 std::string metrics_without_clock(const std::filesystem::path& run) {
   std::istringstream in(read_file(run / "metrics.jsonl"));
   std::string out;
@@ -129,8 +103,8 @@ std::string metrics_without_clock(const std::filesystem::path& run) {
 
 TEST(Train, TwoRunsOfOneSeedAreTheSame) {
   const Folder folder;
-  const auto a = train({tiny(), folder / "a", false, {}}, {});
-  const auto b = train({tiny(), folder / "b", false, {}}, {});
+  const auto a = train({tiny_config(), folder / "a", false, {}}, {});
+  const auto b = train({tiny_config(), folder / "b", false, {}}, {});
   EXPECT_TRUE(a.finished && b.finished);
   EXPECT_EQ(a.test.loss, b.test.loss);
   EXPECT_EQ(metrics_without_clock(folder / "a"), metrics_without_clock(folder / "b"));
@@ -138,7 +112,7 @@ TEST(Train, TwoRunsOfOneSeedAreTheSame) {
             read_file(folder / "b/last/weights.safetensors"));
   EXPECT_EQ(read_file(folder / "a/last/optimiser.safetensors"),
             read_file(folder / "b/last/optimiser.safetensors"));
-  Config other = tiny();
+  Config other = tiny_config();
   other.training.seed = 1;
   train({other, folder / "c", false, {}}, {});
   EXPECT_NE(read_file(folder / "a/last/weights.safetensors"),
@@ -147,13 +121,13 @@ TEST(Train, TwoRunsOfOneSeedAreTheSame) {
 
 TEST(Train, StoppedAndResumedEqualsUnbroken) {
   const Folder folder;
-  train({tiny(), folder / "whole", false, {}}, {});
+  train({tiny_config(), folder / "whole", false, {}}, {});
   int64_t stop_at = 0;
   TrainObserver observer;
   int64_t seen = 0;
   observer.step = [&](const StepReport& r) { seen = r.step; };
   observer.stop = [&] { return seen >= stop_at; };
-  TrainRequest request{tiny(), folder / "parts", false, {}};
+  TrainRequest request{tiny_config(), folder / "parts", false, {}};
   for (const int64_t at : {1, 8, 13, 24}) {
     stop_at = at;
     const auto outcome = train(request, observer);
@@ -171,7 +145,7 @@ TEST(Train, StoppedAndResumedEqualsUnbroken) {
 TEST(Train, EveryLayerResumesAsUnbroken) {
   for (const char* layer : {"lru", "s5"}) {
     const Folder folder;
-    Config config = tiny();
+    Config config = tiny_config();
     config.model.layer = layer;
     config.model.s5.blocks = 2;
     config.model.s5.step_rescale = 1.5;
@@ -200,7 +174,7 @@ TEST(Train, EveryLayerResumesAsUnbroken) {
 
 TEST(Train, AccumulationWithLayerNormEqualsTheWholeBatch) {
   const Folder folder;
-  Config config = tiny();
+  Config config = tiny_config();
   config.model.norm = NormKind::layer;
   config.training.steps = 3;
   config.training.evaluate_every = 3;
@@ -232,7 +206,7 @@ TEST(Train, ClippingBoundsTheGradient) {
 
 TEST(Train, InitFromTakesTheWeightsAndReplacesAHeadOfAnotherSize) {
   const Folder folder;
-  Config config = tiny();
+  Config config = tiny_config();
   train({config, folder / "a", false, {}}, {});
   const auto best = folder / "a/best";
   SequenceModel same(config.model, describe_task(config.task).shape, 77);
