@@ -205,6 +205,7 @@ class Chooser {
       case DataKind::sound:
         init.gamma_min = 0.9;
         init.gamma_max = 0.9999;
+        init.theta_max = std::numbers::pi;  // every frequency that the samples can hold
         memory = "memories of 10 to 10,000 samples";
         break;
       case DataKind::pictures:
