@@ -114,6 +114,7 @@ class Equality(Launch):
         self.assertIn("2 ranks share every batch of 24 sequences", done.stderr)
         self.assertIn("test accuracy", done.stdout)
         self.assertEqual(done.stdout.count("test accuracy"), 1)  # rank 0 alone prints
+        self.assertEqual(len(list((self.folder / "two").glob("events.out.*"))), 1)  # and writes
         self.same("two", "one")
         self.assertEqual(sum(x["split"] == "train" for x in lines(self.folder / "two")), 100)
         self.train(4, "four")
