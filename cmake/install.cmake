@@ -1,9 +1,9 @@
 # cmake --install: the program, the libraries with their headers, the CMake and pkg-config packages.
 # Everything is found from where it lies, so a prefix can be moved.
-#   program       rotrnn, configs, documentation, examples
+#   program       rotrnn, configs, documentation
 #   runtime       librotrnn_runtime.so.N
-#   runtime-dev   its headers, rotrnn::runtime
-#   dev           librotrnn.a with all other headers, rotrnn::rotrnn
+#   runtime-dev   its headers and examples, rotrnn::runtime
+#   dev           librotrnn.a with all other headers and examples, rotrnn::rotrnn
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rotrnn)
@@ -14,8 +14,11 @@ set_target_properties(rotrnn_cli PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/rotrnn COMPONENT program)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-install(FILES examples/layer.cpp examples/train.cpp examples/stream.cpp examples/stream.c
-        DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT program)
+# Examples go with the headers that they include.
+install(FILES examples/stream.cpp examples/stream.c
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT runtime-dev)
+install(FILES examples/layer.cpp examples/train.cpp
+        DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT dev)
 
 install(TARGETS rotrnn_runtime EXPORT rotrnn-runtime
         LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime-dev
@@ -65,5 +68,6 @@ install(FILES ${made}/rotrnn-dependencies.cmake DESTINATION ${package_dir} COMPO
 # pkg-config rotrnn-runtime. LibTorch has no such file, so librotrnn has none either.
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH ROTRNN_PC_PREFIX /prefix/${pc_dir} /prefix)
+string(REGEX REPLACE "/$" "" ROTRNN_PC_PREFIX ${ROTRNN_PC_PREFIX})
 configure_file(cmake/package/rotrnn-runtime.pc.in ${made}/rotrnn-runtime.pc @ONLY)
 install(FILES ${made}/rotrnn-runtime.pc DESTINATION ${pc_dir} COMPONENT runtime-dev)
