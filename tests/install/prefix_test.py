@@ -40,7 +40,7 @@ class Prefix(unittest.TestCase):
         run("python3", SOURCE / "tests/runtime/example_test.py", program, FOLDED, env=os.environ | environment)
 
     def check_clients(self):
-        out = self.build("runtime")
+        out = self.build("runtime", "-DWHOLE=ON")
         self.streams(out / "stream")
         self.streams(out / "stream_c")
         self.streams(self.build("c") / "stream_c")
