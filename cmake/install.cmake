@@ -13,7 +13,9 @@ install(TARGETS rotrnn_cli RUNTIME COMPONENT program)
 set_target_properties(rotrnn_cli PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/rotrnn COMPONENT program)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
-install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program
+        PATTERN "*.1" EXCLUDE)
+install(FILES docs/rotrnn.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
 # Examples go with the headers that they include.
 install(FILES examples/stream.cpp examples/stream.c
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT runtime-dev)

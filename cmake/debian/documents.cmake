@@ -17,6 +17,9 @@ foreach(component ${CPACK_COMPONENTS_ALL})
   execute_process(COMMAND ${gzip} -9nf ${folder}/changelog COMMAND_ERROR_IS_FATAL ANY)
   file(CHMOD ${folder}/changelog.gz
        FILE_PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)
-  # The licence is in copyright.
-  file(REMOVE ${folder}/LICENSE)
+  file(REMOVE ${folder}/LICENSE)  # it is in copyright
+  file(GLOB pages ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share/man/man1/*.1)
+  foreach(page ${pages})
+    execute_process(COMMAND ${gzip} -9nf ${page} COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
 endforeach()
