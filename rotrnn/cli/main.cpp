@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "rotrnn/cli/command.h"
-#include "rotrnn/version.h"
+#include "rotrnn/cli/version.h"
 
 namespace {
 
@@ -32,7 +32,11 @@ void rotrnn::cli::add_engine_options(CLI::App& command, EngineOptions& engine) {
 int main(int argc, char** argv) {
   using namespace rotrnn::cli;
   CLI::App app("Linear recurrent networks for long sequences on a CPU", "rotrnn");
-  app.set_version_flag("--version", std::string("rotrnn ") + rotrnn::kVersion);
+  bool json = false;  // declared before --version, which is done with as soon as it is read
+  CLI::Option* as_json = app.add_flag("--json", json, "with --version: one line of JSON");
+  as_json->needs(app.set_version_flag(
+      "--version", [&json] { return version_text(json); },
+      "Version, commit, libraries, CPU and kernels, for reports of bugs"));
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 1 failed, 2 wrong use. rotrnn COMMAND --help tells more.");
   Action action;
@@ -57,11 +61,9 @@ int main(int argc, char** argv) {
   add_report(app, action);
   try {
     app.parse(ours, argv);
+    return action();
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : kWrongUse;
-  }
-  try {
-    return action();
   } catch (const std::invalid_argument& error) {
     fmt::print(stderr, "rotrnn: {}\n", error.what());
     return kWrongUse;

@@ -104,7 +104,7 @@ StreamDecoder line_decoder(const std::string& name, const Body& body) {
   auto state = std::make_shared<State>();
   const auto take = [=](std::string_view line, StreamInput& to) {
     if (line.ends_with('\r')) line.remove_suffix(1);
-    body(line, Place{name, ++state->number}, to);
+    body(line, TextPlace{name, ++state->number}, to);
   };
   StreamDecoder out;
   out.feed = [=](std::string_view bytes, StreamInput& to) {
@@ -120,7 +120,7 @@ StreamDecoder line_decoder(const std::string& name, const Body& body) {
     }
     state->held.append(bytes);
     if (state->held.size() > kMostLine) {
-      Place{name, state->number + 1}.fail(
+      TextPlace{name, state->number + 1}.fail(
           fmt::format("the line is longer than {} bytes; is --format right?", kMostLine));
     }
   };
@@ -136,7 +136,7 @@ class CsvSteps {
   CsvSteps(const ModelInfo& info, std::string name)
       : names_(info.channels), inputs_(static_cast<size_t>(info.inputs)), name_(std::move(name)) {}
 
-  void row(std::string_view line, const Place& place, StreamInput& to) {
+  void row(std::string_view line, const TextPlace& place, StreamInput& to) {
     if (trimmed(line).empty()) return;
     if (separator_ == 0) {
       if (line.starts_with("\xef\xbb\xbf")) line.remove_prefix(3);
@@ -161,7 +161,7 @@ class CsvSteps {
   }
 
  private:
-  void split(std::string_view line, const Place& place) {
+  void split(std::string_view line, const TextPlace& place) {
     fields_.clear();
     if (line.find('"') != std::string_view::npos) {
       quoted_ = line;
@@ -178,7 +178,7 @@ class CsvSteps {
     }
   }
 
-  void header(const Place& place) {
+  void header(const TextPlace& place) {
     width_ = fields_.size();
     if (names_.empty()) {
       if (width_ != inputs_) {
@@ -208,14 +208,13 @@ class CsvSteps {
 
 StreamDecoder csv_decoder(const ModelInfo& info, const std::string& name) {
   auto steps = std::make_shared<CsvSteps>(info, name);
-  return line_decoder(name, [steps](std::string_view line, const Place& place, StreamInput& to) {
-    steps->row(line, place, to);
-  });
+  return line_decoder(name, [steps](std::string_view line, const TextPlace& place,
+                                    StreamInput& to) { steps->row(line, place, to); });
 }
 
 StreamDecoder token_decoder(const ModelInfo& info, const std::string& name) {
   const int64_t most = info.inputs - 1;
-  const auto read = [most](std::string_view line, const Place& place, StreamInput& to) {
+  const auto read = [most](std::string_view line, const TextPlace& place, StreamInput& to) {
     constexpr std::string_view kBlank = " \t\r,";
     for (size_t at = line.find_first_not_of(kBlank); at != std::string_view::npos;) {
       const size_t end = std::min(line.find_first_of(kBlank, at), line.size());

@@ -27,7 +27,7 @@ bool is_below(std::string_view path) {
   return true;
 }
 
-PathfinderEntry entry(const std::vector<std::string_view>& columns, const Place& place) {
+PathfinderEntry entry(const std::vector<std::string_view>& columns, const TextPlace& place) {
   if (std::ssize(columns) < kColumns) {
     place.fail(
         fmt::format("{} columns; folder, file, number and label are needed", columns.size()));
@@ -68,7 +68,7 @@ std::vector<std::string_view> words(std::string_view line) {
 
 std::vector<PathfinderEntry> parse_text(std::string_view content, const std::string& name) {
   std::vector<PathfinderEntry> out;
-  Place place{name, 0};
+  TextPlace place{name, 0};
   while (!content.empty()) {
     ++place.line;
     const std::size_t end = std::min(content.find('\n'), content.size());

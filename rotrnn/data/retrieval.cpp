@@ -57,7 +57,7 @@ std::vector<std::string_view> columns_of(std::string_view line) {
   }
 }
 
-void check_utf8(std::string_view line, const Place& place) {
+void check_utf8(std::string_view line, const TextPlace& place) {
   const std::size_t at = find_not_utf8(line);
   if (at != std::string_view::npos) {
     place.fail(fmt::format("byte {} of the line: {}", at, not_utf8_message(line, at)));
@@ -65,7 +65,7 @@ void check_utf8(std::string_view line, const Place& place) {
 }
 
 // Two columns are texts alone.
-RetrievalPair parse_unlabelled(std::string_view line, const Place& place) {
+RetrievalPair parse_unlabelled(std::string_view line, const TextPlace& place) {
   const auto columns = columns_of(line);
   if (columns.size() != 2) return parse_retrieval(line, place);
   check_utf8(line, place);
@@ -86,7 +86,7 @@ void read_lines(const ReadRequest& request, const PairFile& file, const std::str
   LineReader lines(read, where);
   std::string_view line;
   while (lines.next(line)) {
-    const Place place = lines.place();
+    const TextPlace place = lines.place();
     const RetrievalPair pair =
         request.labelled ? parse_retrieval(line, place) : parse_unlabelled(line, place);
     if (pair.first.empty() || pair.second.empty()) {
@@ -111,7 +111,7 @@ void read_one_file(const ReadRequest& request, RecordWriter& out) {
 
 }  // namespace
 
-RetrievalPair parse_retrieval(std::string_view line, const Place& place) {
+RetrievalPair parse_retrieval(std::string_view line, const TextPlace& place) {
   const auto columns = columns_of(line);
   if (columns.size() != 5) {
     place.fail(fmt::format("{} column(s); a line is label, id, id, text, text, separated by tabs",

@@ -19,7 +19,7 @@ struct RetrievalPair {
 
 /// Reads a line; std::runtime_error names the place when it has not five columns, a label other
 /// than 0 or 1 (also written as 0.0 or 1.0), or is not UTF-8.
-RetrievalPair parse_retrieval(std::string_view line, const Place& place);
+RetrievalPair parse_retrieval(std::string_view line, const TextPlace& place);
 
 /// Reads the three files; of a text, what the network can see is kept. Pairs with an empty text are
 /// skipped and counted. To predict, a file of such lines, or of text, tab, text.

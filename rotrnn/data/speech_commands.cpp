@@ -62,7 +62,7 @@ class Lists {
 
  private:
   void add(const SetFile& file, Split split) {
-    Place place{file.where, 0};
+    TextPlace place{file.where, 0};
     for (std::string_view rest = file.bytes; !rest.empty();) {
       std::string_view line = rest.substr(0, rest.find('\n'));
       rest.remove_prefix(std::min(rest.size(), line.size() + 1));

@@ -18,7 +18,7 @@ int64_t newlines(std::string_view text) {
 // A field in quotes may hold any text, so a wrong byte can only be looked for in the whole.
 void require_text(std::string_view content, std::string_view name) {
   const auto place = [&](std::size_t at) {
-    return Place{name, 1 + newlines(content.substr(0, at))};
+    return TextPlace{name, 1 + newlines(content.substr(0, at))};
   };
   const std::size_t zero = content.find('\0'), bad = find_not_utf8(content);
   if (bad < zero) place(bad).fail(not_utf8_message(content, bad));
@@ -65,7 +65,7 @@ std::string_view CsvReader::quoted_field() {
   next_line_ += newlines(field);
   ++at_;
   if (!at_line_end() && content_[at_] != options_.separator) {
-    Place{name_, next_line_}.fail(
+    TextPlace{name_, next_line_}.fail(
         fmt::format("{} follows a closing quote; a quote within a quoted field is written twice",
                     excerpt(content_.substr(at_, 12))));
   }
@@ -113,7 +113,7 @@ bool CsvTable::has_column(std::string_view name) const {
 }
 
 std::size_t CsvTable::column(std::string_view name, std::string_view setting) const {
-  const Place header{name_, header_line_};
+  const TextPlace header{name_, header_line_};
   const auto count = std::count(columns_.begin(), columns_.end(), name);
   if (count > 1) {
     header.fail(fmt::format("{} columns are called {} ({}); give them different names", count,

@@ -34,7 +34,7 @@ class CsvReader {
   bool next(std::vector<std::string_view>& fields);
 
   /// Where the record read last starts.
-  Place place() const { return {name_, line_}; }
+  TextPlace place() const { return {name_, line_}; }
 
  private:
   std::string_view plain_field();
@@ -67,7 +67,7 @@ class CsvTable {
   bool next(std::vector<std::string_view>& fields);
 
   /// Where the row read last starts.
-  Place place() const { return reader_.place(); }
+  TextPlace place() const { return reader_.place(); }
 
   /// The number in a field of the row read last, for the column of this number; anything that is
   /// not a finite number is an error that names line and column.

@@ -26,7 +26,7 @@ class LineReader {
   bool next(std::string_view& line);
 
   /// Where the line read last is.
-  Place place() const { return {name_, line_}; }
+  TextPlace place() const { return {name_, line_}; }
 
  private:
   bool fill();

@@ -8,7 +8,7 @@
 
 namespace rotrnn {
 
-void Place::fail(const std::string& what) const {
+void TextPlace::fail(const std::string& what) const {
   throw std::runtime_error(fmt::format("{}:{}: {}", name, line, what));
 }
 

@@ -7,7 +7,7 @@
 namespace rotrnn {
 
 /// A line of a text file, for messages.
-struct Place {
+struct TextPlace {
   std::string_view name;
   int64_t line = 1;
 

@@ -24,7 +24,8 @@ std::vector<std::string> words(std::string_view text) {
 }
 
 // Whether a tag says true or false.
-bool flag(const Place& place, const std::string& tag, const std::vector<std::string>& arguments) {
+bool flag(const TextPlace& place, const std::string& tag,
+          const std::vector<std::string>& arguments) {
   const std::string word = arguments.empty() ? "" : ascii_lower(arguments[0]);
   if (word != "true" && word != "false") {
     place.fail(fmt::format("@{} is followed by {}; write true or false", tag,
@@ -33,7 +34,7 @@ bool flag(const Place& place, const std::string& tag, const std::vector<std::str
   return word == "true";
 }
 
-int64_t count(const Place& place, const std::string& tag,
+int64_t count(const TextPlace& place, const std::string& tag,
               const std::vector<std::string>& arguments) {
   constexpr double kMost = 1e9;
   const auto value = arguments.size() == 1 ? to_number(arguments[0]) : std::nullopt;
@@ -53,7 +54,7 @@ TsReader::TsReader(std::string_view content, std::string_view name, bool labels)
   if (bad != content_.npos) {
     const auto line =
         1 + std::count(content_.begin(), content_.begin() + static_cast<std::ptrdiff_t>(bad), '\n');
-    Place{name_, line}.fail(not_utf8_message(content_, bad));
+    TextPlace{name_, line}.fail(not_utf8_message(content_, bad));
   }
   for (std::string_view line; next_line(line);) {
     if (line[0] != '@') {
@@ -72,7 +73,7 @@ TsReader::TsReader(std::string_view content, std::string_view name, bool labels)
     if (univariate_) header_.dimensions = 1;
     return;
   }
-  Place{name_, std::max<int64_t>(line_, 1)}.fail("no @data in the file; is it complete?");
+  TextPlace{name_, std::max<int64_t>(line_, 1)}.fail("no @data in the file; is it complete?");
 }
 
 // Lines that say something, without blanks around them.

@@ -48,7 +48,7 @@ class TsReader {
   bool next(TsSeries& series);
 
   /// The line read last.
-  Place place() const { return {name_, line_}; }
+  TextPlace place() const { return {name_, line_}; }
 
  private:
   bool next_line(std::string_view& line);

@@ -26,8 +26,10 @@ endif()
 
 add_library(rotrnn_runtime SHARED $<TARGET_OBJECTS:rotrnn_runtime_objects>)
 target_link_libraries(rotrnn_runtime PRIVATE rotrnn_kernels_std)
-target_include_directories(rotrnn_runtime PUBLIC ${ROTRNN_RUNTIME_DIR}/../..)
+get_filename_component(ROTRNN_ROOT ${ROTRNN_RUNTIME_DIR}/../.. ABSOLUTE)
+target_include_directories(rotrnn_runtime PUBLIC $<BUILD_INTERFACE:${ROTRNN_ROOT}>)
 # Only what ROTRNN_API and ROTRNN_C_API mark: the standard library's templates stay inside.
 target_link_options(rotrnn_runtime PRIVATE -Wl,--gc-sections -Wl,--no-undefined -Wl,--exclude-libs,ALL)
 set_target_properties(rotrnn_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
-  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+  EXPORT_NAME runtime LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
+add_library(rotrnn::runtime ALIAS rotrnn_runtime)  # as find_package(rotrnn) names it

@@ -107,7 +107,7 @@ TEST(Utf8, TheByteOrderMarkGoes) {
   EXPECT_EQ(without_bom(""), "");
 }
 
-TEST(Place, ExcerptsFitALineAndATerminal) {
+TEST(TextPlace, ExcerptsFitALineAndATerminal) {
   EXPECT_EQ(excerpt("abc"), "\"abc\"");
   EXPECT_EQ(excerpt("a\n\x1b[2J\x80\xc2\x85é"), "\"a??[2J??é\"");
   EXPECT_EQ(excerpt(std::string(41, 'x')), "\"" + std::string(40, 'x') + "...\"");
@@ -115,7 +115,7 @@ TEST(Place, ExcerptsFitALineAndATerminal) {
   for (int i = 0; i < 50; ++i) long_text += "é";
   EXPECT_EQ(excerpt(long_text).size(), 2u + 80 + 3);
   EXPECT_EQ(test::message_of<std::runtime_error>([] {
-              Place{"f.csv", 7}.fail("what");
+              TextPlace{"f.csv", 7}.fail("what");
             }),
             "f.csv:7: what");
 }

@@ -1,0 +1,73 @@
+# cpack -G DEB: four packages, divided as Debian divides libraries.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME rotrnn)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # the first line of each description below
+set(CPACK_PACKAGE_VENDOR "the rotrnn authors")
+set(CPACK_PACKAGE_CONTACT "The rotrnn authors <rotrnn@example.org>" CACHE STRING
+    "Maintainer of the packages: name <address>")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+    OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL program runtime runtime-dev dev)
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/documents.cmake)
+set(CPACK_ROTRNN_SOURCE ${PROJECT_SOURCE_DIR})
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
+set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+
+# LibTorch takes its threads from OpenMP, and so should the BLAS beneath it.
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME rotrnn)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS libopenblas0-openmp)
+set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "linear recurrent networks for long sequences
+Trains RotRNN, LRU, S5, S4D, S4 and Liquid-S4 on a CPU, compares them, exports
+and streams what was trained, and shows it in the browser.
+
+This package has the program, its configs and its documentation.")
+
+set(runtime librotrnn-runtime0)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
+set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "trained recurrent networks in C and C++ programs
+Loads a model that rotrnn exported and feeds it one sample at a time, in
+constant memory, or whole sequences. Needs no LibTorch.
+
+This package has the shared library.")
+
+set(same "(= ${PROJECT_VERSION})")
+set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_NAME librotrnn-runtime-dev)
+set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_DEPENDS "${runtime} ${same}")
+set(CPACK_COMPONENT_RUNTIME-DEV_DESCRIPTION "trained recurrent networks in C and C++ programs (headers)
+Loads a model that rotrnn exported and feeds it one sample at a time, in
+constant memory, or whole sequences. Needs no LibTorch.
+
+This package has the headers and the files for CMake and pkg-config.")
+
+# Of what package/rotrnn-dependencies.cmake.in looks for.
+list(APPEND dev_depends "librotrnn-runtime-dev ${same}" libtorch-dev libfmt-dev nlohmann-json3-dev
+     libtomlplusplus-dev
+     zlib1g-dev libarchive-dev libcurl4-openssl-dev libssl-dev libpng-dev libjpeg-dev
+     libsndfile1-dev pkg-config)
+if(ROTRNN_XSMM)
+  list(APPEND dev_depends libxsmm-dev)
+endif()
+list(JOIN dev_depends ", " CPACK_DEBIAN_DEV_PACKAGE_DEPENDS)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME librotrnn-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_COMPONENT_DEV_DESCRIPTION "linear recurrent layers and their training for LibTorch
+RotRNN, LRU, S5, S4D, S4 and Liquid-S4 as LibTorch modules on fused CPU
+kernels, whole networks of them, their data and their training.
+
+This package has the static library and its headers.")
+include(CPack)

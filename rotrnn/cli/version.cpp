@@ -1,0 +1,125 @@
+#include "rotrnn/cli/version.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/version.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "rotrnn/cli/build_facts.h"
+#include "rotrnn/cli/commit.h"
+#include "rotrnn/kernels/gemm.h"
+#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/threads.h"
+#include "rotrnn/version.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace rotrnn::cli {
+namespace {
+
+/// The CPU's own name, as Linux tells it; "" where it does not.
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("model name")) continue;
+    const size_t start = line.find_first_not_of(" \t", line.find(':') + 1);
+    return start == std::string::npos ? "" : line.substr(start);
+  }
+  return "";
+}
+
+/// Of the instruction sets that the tables of kernels ask for, those of this CPU.
+std::vector<std::string> cpu_features() {
+  std::vector<std::string> has;
+#if defined(__x86_64__)
+  unsigned a = 0, b = 0, c = 0, d = 0;  // clang 14 cannot ask for f16c by name
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  const std::pair<const char*, bool> all[] = {
+      {"avx2", __builtin_cpu_supports("avx2") != 0},
+      {"fma", __builtin_cpu_supports("fma") != 0},
+      {"bmi2", __builtin_cpu_supports("bmi2") != 0},
+      {"f16c", f16c},
+      {"avx512f", __builtin_cpu_supports("avx512f") != 0},
+      {"avx512vl", __builtin_cpu_supports("avx512vl") != 0},
+      {"avx512dq", __builtin_cpu_supports("avx512dq") != 0},
+      {"avx512bw", __builtin_cpu_supports("avx512bw") != 0},
+      {"avx512cd", __builtin_cpu_supports("avx512cd") != 0}};
+  for (const auto& [name, there] : all) {
+    if (there) has.emplace_back(name);
+  }
+#elif defined(__aarch64__)
+  has.emplace_back("asimd");
+#endif
+  return has;
+}
+
+/// The BLAS that LibTorch calls, which the system may exchange under it: what it says of itself
+/// where it does, else the file it is in.
+std::string blas() {
+  if (void* config = dlsym(RTLD_DEFAULT, "openblas_get_config")) {
+    std::string text = reinterpret_cast<const char* (*)()>(config)();
+    if (void* parallel = dlsym(RTLD_DEFAULT, "openblas_get_parallel")) {
+      const int kind = reinterpret_cast<int (*)()>(parallel)();
+      text += kind == 2 ? ", OpenMP" : kind == 1 ? ", threads of its own" : ", one thread";
+    }
+    return text;
+  }
+  Dl_info info{};
+  void* gemm = dlsym(RTLD_DEFAULT, "sgemm_");
+  if (gemm == nullptr || dladdr(gemm, &info) == 0 || info.dli_fname == nullptr) return "not known";
+  std::error_code error;
+  const auto file = std::filesystem::canonical(info.dli_fname, error);
+  return error ? info.dli_fname : file.string();
+}
+
+}  // namespace
+
+std::string version_text(bool json) {
+  const auto features = cpu_features();
+  const auto targets = kernels::available_targets();
+  const auto gemms = kernels::available_gemms();
+  const int threads = kernels::available_threads();
+  if (json) {
+    return nlohmann::ordered_json{{"version", kVersion},
+                                  {"commit", kCommit},
+                                  {"compiler", kCompiler},
+                                  {"build", kBuildType},
+                                  {"libtorch", TORCH_VERSION},
+                                  {"blas", blas()},
+                                  {"cpu", cpu_name()},
+                                  {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
+                                  {"features", features},
+                                  {"simd", kernels::table().name},
+                                  {"simd_available", targets},
+                                  {"gemm", kernels::gemm().name},
+                                  {"gemm_available", gemms},
+                                  {"threads", threads},
+                                  {"thread_backend", kernels::thread_backend()},
+                                  {"processes", kProcesses}}
+        .dump();
+  }
+  return fmt::format(
+      "rotrnn {}\n"
+      "commit     {}\n"
+      "compiler   {}, {}\n"
+      "LibTorch   {}\n"
+      "BLAS       {}\n"
+      "CPU        {} x {}: {}\n"
+      "kernels    {} (of {}), GEMM {} (of {})\n"
+      "threads    {} by default, {}\n"
+      "processes  {}",
+      kVersion, kCommit, kCompiler, kBuildType, TORCH_VERSION, blas(),
+      sysconf(_SC_NPROCESSORS_ONLN), cpu_name(), fmt::join(features, " "), kernels::table().name,
+      fmt::join(targets, ", "), kernels::gemm().name, fmt::join(gemms, ", "), threads,
+      kernels::thread_backend(), kProcesses);
+}
+
+}  // namespace rotrnn::cli

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string>
+
+namespace rotrnn::cli {
+
+/// What a report of a bug should begin with: version, commit, compiler, libraries, CPU, kernels and
+/// threads. A few lines of which the first is "rotrnn VERSION", or one line of JSON.
+std::string version_text(bool json);
+
+}  // namespace rotrnn::cli
