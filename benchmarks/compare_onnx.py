@@ -1,6 +1,7 @@
 """Times streaming and whole sequences of a model beside its exported graphs in ONNX Runtime, and prints the ratios.
 
-    benchmarks/compare_onnx.py [--rounds 5] [--program build/release/bin/rotrnn] [--chunks 16,256] [--batches 1,16]
+    benchmarks/compare_onnx.py [--rounds 5] [--program build/release/bin/rotrnn] [--chunks 1,16,256] [--batches 1,16]
+                               [--threads 1,2]
 
 The network is that of Speech Commands (6 layers, D 96, N 128, 35 classes, half_glu1) with random weights, the same
 file for both. Every round runs one and then the other with the same number of threads, so that whatever else the
@@ -56,12 +57,25 @@ def compare(title, unit, ours, theirs, rounds, faster):
     print(f"| {title} | {a:,.0f} {unit} | {b:,.0f} {unit} | {faster(a, b):.1f} × |", flush=True)
 
 
+def compare_stream(a, peer, model, graphs, chunk):
+    def ours():
+        said = run(a.program, "bench", "stream", model, "--samples", 5120, "--streams", 1, "--json")
+        return said[f"steps_per_second_by_{chunk}"]
+
+    def theirs():
+        if chunk == 1:
+            return run("node", peer, "stream", graphs["step"], "--chunk", 0, "--length", 2000)["steps_per_second"]
+        return run("node", peer, "stream", graphs["chunk"], "--chunk", chunk, "--length", 16128)["steps_per_second"]
+
+    compare(f"a stream, {chunk} a call, 1 thread", "steps/s", ours, theirs, a.rounds, lambda x, y: x / y)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--program", default="build/release/bin/rotrnn")
     p.add_argument("--python", default="/usr/bin/python3")
-    p.add_argument("--chunks", default="16,256")
+    p.add_argument("--chunks", default="1,16,256")
     p.add_argument("--batches", default="1,16")
     p.add_argument("--threads", default="1,2")
     p.add_argument("--length", type=int, default=16000)
@@ -80,18 +94,8 @@ def main():
                 check(model, graphs)
                 print(f"| | rotrnn | ONNX Runtime {run('node', peer, 'score', graphs['sequence'], '--length', 9)['version']}"
                       " | ours is faster by |\n|---|---:|---:|---:|")
-                for chunk in [0, *map(int, a.chunks.split(","))]:
-                    graph, steps = graphs["chunk" if chunk else "step"], a.length if chunk else 2000
-
-                    def ours(chunk=chunk):
-                        return run(a.program, "bench", "stream", model, "--samples", 5120, "--streams", 1,
-                                   "--json")[f"steps_per_second_by_{chunk or 1}"]
-
-                    def theirs(graph=graph, chunk=chunk, steps=steps):
-                        return run("node", peer, "stream", graph, "--chunk", chunk, "--length", steps)["steps_per_second"]
-
-                    compare(f"a stream, {chunk or 1} step{'s' if chunk else ''} a call, 1 thread", "steps/s", ours,
-                            theirs, a.rounds, lambda x, y: x / y)
+                for chunk in filter(None, a.chunks.split(",")):
+                    compare_stream(a, peer, model, graphs, int(chunk))
             for batch in a.batches.split(","):
                 for threads in a.threads.split(","):
                     shape = ["--batch", batch, "--length", a.length, "--threads", threads, "--repeats", 1 + 2 // int(batch)]

@@ -72,6 +72,11 @@ OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxReq
     throw std::invalid_argument(fmt::format("{}: {}, so there is no {} graph; use --graph sequence",
                                             where, report.whole_only, request.graph));
   }
+  if (fs::is_directory(request.out)) {
+    throw std::invalid_argument(fmt::format("{}: is a folder; give a file, such as {}",
+                                            request.out.string(),
+                                            (request.out / "model.onnx").string()));
+  }
   report.files = files_of(request, streams);
   for (const OnnxFile& file : report.files) check_free(file, request.overwrite);
   std::deque<AtomicFile> written;  // that take their names when all are complete

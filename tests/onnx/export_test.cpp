@@ -97,6 +97,7 @@ TEST(OnnxExport, WrongUse) {
     says(error_of<Argument>(folded(name), {folder / "a.onnx", "chunk"}), "no chunk graph");
   }
   says(error_of<Argument>(plain, {folder / "a.onnx", "loop"}), "\"loop\"");
+  says(error_of<Argument>(plain, {folder.path()}), "give a file, such as");
   says(error_of<std::runtime_error>("no model", {folder / "a.onnx"}), "model.file");
   says(error_of<std::runtime_error>(plain.substr(0, plain.size() - 1), {folder / "a.onnx"}),
        "model.file");
