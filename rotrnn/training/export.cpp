@@ -208,9 +208,8 @@ Tensor truth(SequenceModelImpl& model, const TaskFacts& facts, const Trial& tria
   return model.forward(Packed(rows, offsets)).y;
 }
 
-void compare(SequenceModelImpl& model, const TaskFacts& facts, const fs::path& file,
-             ExportReport& report) {
-  const auto loaded = runtime::Model::load(file);
+void compare(SequenceModelImpl& model, const TaskFacts& facts,
+             const std::shared_ptr<const runtime::Model>& loaded, ExportReport& report) {
   report.parameters = loaded->info().parameters;
   const Trial trial = make_trial(facts);
   runtime::Scorer scorer(loaded);
@@ -239,39 +238,35 @@ void compare(SequenceModelImpl& model, const TaskFacts& facts, const fs::path& f
 
 }  // namespace
 
-ExportReport export_model(const ExportRequest& request) {
-  if (!request.overwrite && fs::exists(request.out)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: exists; choose another --out, or --force to replace it", request.out.string()));
-  }
-  const Checkpoint checkpoint =
-      read_checkpoint(find_checkpoint(request.run, request.which), Parts::weights);
+FoldedRun fold_run(const fs::path& run, Which which) {
+  const Checkpoint checkpoint = read_checkpoint(find_checkpoint(run, which), Parts::weights);
   const CheckpointHeader& header = checkpoint.header;
   EngineOptions engine;
   engine.kernels = Kernels::reference;
   SequenceModel model = load_model(checkpoint, engine);
   model->to(torch::kFloat64);
   const NamedTensors tensors = fold(*model, header.config.model);
-  const fs::path trial = request.out.string() + ".unchecked";
-  ExportReport report;
-  report.step = header.state.step;
-  report.streams = !header.config.model.bidirectional && header.facts.shape.towers == 1 &&
-                   header.facts.preprocessing.order.empty();
-  try {
-    save_tensors(trial, tensors,
-                 {{"format", "rotrnn-model"},
-                  {"format_version", "1"},
-                  {"model", description(header, *model, tensors)}});
-    compare(*model, header.facts, trial, report);
-    report.bytes = static_cast<int64_t>(fs::file_size(trial));
-    fs::rename(trial, request.out);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(trial, ignored);
-    throw;
+  FoldedRun out;
+  out.bytes = safetensors_bytes(run, TensorBytes(tensors).views,
+                                {{"format", "rotrnn-model"},
+                                 {"format_version", "1"},
+                                 {"model", description(header, *model, tensors)}});
+  out.report.step = header.state.step;
+  out.report.bytes = std::ssize(out.bytes);
+  out.report.streams = !header.config.model.bidirectional && header.facts.shape.towers == 1 &&
+                       header.facts.preprocessing.order.empty();
+  compare(*model, header.facts, runtime::Model::from_bytes(out.bytes, run.string()), out.report);
+  return out;
+}
+
+ExportReport export_model(const ExportRequest& request) {
+  if (!request.overwrite && fs::exists(request.out)) {
+    throw std::invalid_argument(fmt::format(
+        "{}: exists; choose another --out, or --force to replace it", request.out.string()));
   }
-  sync_folder(request.out.has_parent_path() ? request.out.parent_path() : fs::path("."));
-  return report;
+  const FoldedRun folded = fold_run(request.run, request.which);
+  write_file_atomically(request.out, folded.bytes);
+  return folded.report;
 }
 
 }  // namespace rotrnn

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "rotrnn/training/checkpoint.h"
 
@@ -24,8 +25,17 @@ struct ExportReport {
   double difference = 0, largest = 0;
 };
 
-/// Writes the folded model of a run (docs/model_format.md). It is loaded and compared with the
-/// network before it takes its name: std::runtime_error, and no file, when they differ.
+/// The bytes of a folded model (docs/model_format.md) and what is known of it.
+struct FoldedRun {
+  std::string bytes;
+  ExportReport report;
+};
+
+/// Folds the model of a run; it is loaded and compared with the network: std::runtime_error when
+/// they differ.
+FoldedRun fold_run(const std::filesystem::path& run, Which which);
+
+/// Writes the folded model of a run, atomically.
 ExportReport export_model(const ExportRequest& request);
 
 }  // namespace rotrnn

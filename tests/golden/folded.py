@@ -425,6 +425,8 @@ def kinds():
     yield "s4d pairs", dict(s4d, towers=2, input="tokens", inputs=9), 70
     yield "s4 bidirectional pairs", dict(s4, towers=2, bidirectional=True, inputs=2, activation="gelu"), 70
     yield "permuted", dict(order=np.random.default_rng(1).permutation(40).tolist()), 40
+    yield "many states", dict(width=3, states=70, depth=1), 60
+    yield "bidirectional many states", dict(width=3, states=70, bidirectional=True, start=True), 60
 
 
 def random_text(rng, characters, steps):

@@ -1,0 +1,94 @@
+#include "rotrnn/onnx/export.h"
+
+#include <fmt/format.h>
+
+#include <deque>
+#include <stdexcept>
+
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/onnx/facts.h"
+#include "rotrnn/onnx/network.h"
+
+namespace rotrnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kGraphs[] = {"step", "chunk", "sequence"};
+
+OnnxKind kind_of(const std::string& graph) {
+  for (size_t i = 0; i < std::size(kGraphs); ++i) {
+    if (graph == kGraphs[i]) return static_cast<OnnxKind>(i);
+  }
+  throw std::invalid_argument(
+      fmt::format("there is no ONNX graph \"{}\"; choose step, chunk, sequence or all", graph));
+}
+
+// Why a model has no graphs with states.
+std::string whole_only(const OnnxSource& source) {
+  if (source.info().bidirectional) {
+    return "a bidirectional model needs the end of a sequence before it can say anything about its "
+           "beginning";
+  }
+  if (source.info().towers == 2)
+    return "a model of pairs tells something about two whole sequences";
+  if (!source.preprocessing().order.empty()) {
+    return "this model reads the steps of a sequence in an order of its own";
+  }
+  return {};
+}
+
+std::vector<OnnxFile> files_of(const OnnxRequest& request, bool streams) {
+  if (request.graph != "all") return {{request.out, request.graph, 0}};
+  fs::path stem = request.out;
+  if (stem.extension() == ".onnx") stem.replace_extension();
+  std::vector<OnnxFile> files;
+  for (const char* graph : kGraphs) {
+    if (!streams && kind_of(graph) != OnnxKind::sequence) continue;
+    files.push_back({fmt::format("{}.{}.onnx", stem.string(), graph), graph, 0});
+  }
+  return files;
+}
+
+void check_free(const OnnxFile& file, bool overwrite) {
+  const std::string name = file.file.string();
+  if (fs::is_directory(file.file)) {
+    throw std::invalid_argument(fmt::format("{}: is a folder; choose another --out", name));
+  }
+  if (!overwrite && fs::exists(file.file)) {
+    throw std::invalid_argument(
+        fmt::format("{}: exists; choose another --out, or --force to replace it", name));
+  }
+}
+
+}  // namespace
+
+OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxRequest& request) {
+  const OnnxSource source(std::move(bytes), where);
+  OnnxReport report;
+  report.whole_only = whole_only(source);
+  const bool streams = report.whole_only.empty();
+  if (request.graph != "all" && kind_of(request.graph) != OnnxKind::sequence && !streams) {
+    throw std::invalid_argument(fmt::format("{}: {}, so there is no {} graph; use --graph sequence",
+                                            where, report.whole_only, request.graph));
+  }
+  if (fs::is_directory(request.out)) {
+    throw std::invalid_argument(fmt::format("{}: is a folder; give a file, such as {}",
+                                            request.out.string(),
+                                            (request.out / "model.onnx").string()));
+  }
+  report.files = files_of(request, streams);
+  for (const OnnxFile& file : report.files) check_free(file, request.overwrite);
+  std::deque<AtomicFile> written;  // that take their names when all are complete
+  for (OnnxFile& file : report.files) {
+    const OnnxKind kind = kind_of(file.graph);
+    const std::string content =
+        onnx_network(source, kind).model_bytes(onnx_facts(source, kind), onnx_usage(source, kind));
+    file.bytes = static_cast<int64_t>(content.size());
+    written.emplace_back(file.file).write(content.data(), content.size());
+  }
+  for (AtomicFile& file : written) file.commit();
+  return report;
+}
+
+}  // namespace rotrnn

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rotrnn/onnx/system.h"
+
+namespace rotrnn {
+
+/// What somebody needs to know who has nothing but the file, as its metadata: text, numbers, and
+/// lists as JSON.
+std::vector<std::pair<std::string, std::string>> onnx_facts(const OnnxSource& source,
+                                                            OnnxKind kind);
+
+/// How to use the graph, in a few sentences.
+std::string onnx_usage(const OnnxSource& source, OnnxKind kind);
+
+}  // namespace rotrnn
