@@ -428,6 +428,8 @@ def kinds():
     yield "s4d pairs", dict(s4d, towers=2, input="tokens", inputs=9), 70
     yield "s4 bidirectional pairs", dict(s4, towers=2, bidirectional=True, inputs=2, activation="gelu"), 70
     yield "permuted", dict(order=np.random.default_rng(1).permutation(40).tolist()), 40
+    yield "audio", dict(rate=8000, width=16, states=12), 1100
+    yield "audio, both directions", dict(rate=8000, bidirectional=True), 200
 
 
 def random_text(rng, characters, steps):

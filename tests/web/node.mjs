@@ -239,6 +239,47 @@ for (const [from, to] of [[48000, 8000], [44100, 8000], [44100, 16000], [8000, 1
   assert.throws(() => load("one of all"), /values, not classes/);
   assert.throws(() => load("plain"), /at what rate/);
   assert.equal(messages.length, 0);
+
+  // 16-bit samples, as the file has them.
+  const audio = named("audio"), samples = audio.values.map((x) => Math.max(-32768, Math.min(32767, Math.round(8192 * x))));
+  load("audio");
+  const { facts } = messages.pop();
+  assert.equal(facts.rate, 8000);
+  assert.ok(facts.realTime > 0 && facts.latency > 0);
+  await engine.clip("x.wav", wav({ samples }));
+  assert.deepEqual(messages.map((message) => message.kind), ["begin", "frames", "answer", "end"]);
+  const stream = engine.runtime.model(file(audio.file)).stream();
+  stream.push(Float32Array.from(samples, (x) => x / 32768));
+  assert.deepEqual(messages[2].answer, stream.answer());
+  assert.deepEqual(messages[1].frames.at(-1).norms, stream.norms());
+  assert.equal(messages[1].samples.length, samples.length);
+  assert.ok(Math.abs(messages[2].seconds - samples.length / 8000) < 1e-9);
+
+  // Live, the sound arrives in blocks of any size: the same words.
+  const room = randomNumbers(5), word = Float32Array.from(samples, (x) => x / 32768);
+  const sound = Float32Array.from({ length: 24000 }, () => 0.001 * room());
+  sound.set(word, 8000);
+  const listen = (size) => {
+    messages.length = 0;
+    engine.live(8000);
+    for (let i = 0; i < sound.length; i += size) engine.audio(sound.subarray(i, i + size));
+    engine.stop();
+    const answers = messages.filter((message) => message.kind === "answer");
+    assert.equal(answers.length, 1);
+    assert.equal(messages.at(-1).kind, "end");
+    return answers[0];
+  };
+  const first = listen(100);
+  assert.deepEqual(listen(1234).answer, first.answer);
+  assert.ok(first.seconds > word.length / 8000 && first.seconds < word.length / 8000 + 0.15);
+
+  // Both directions: clips only.
+  load("audio, both directions");
+  assert.throws(() => engine.live(8000), /both directions/);
+  messages.length = 0;
+  await engine.clip("x.wav", wav({ samples: samples.slice(0, 200) }));
+  const model = engine.model;
+  assert.deepEqual(messages[2].answer, model.answer(model.score(Float32Array.from(samples.slice(0, 200), (x) => x / 32768))));
 }
 
 console.log("WAV files, sample rates, words and refusals");

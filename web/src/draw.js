@@ -20,7 +20,7 @@ export function blockColour(number, count) {
   return theme() === "dark" ? `hsl(${hue} 75% 66%)` : `hsl(${hue} 72% 40%)`;
 }
 
-const kLeft = 38, kRight = 8, kTop = 8, kBottom = 18;
+const kLeft = 44, kRight = 8, kTop = 8, kBottom = 18;
 
 // A canvas as sharp as the screen, with a plot area in it: x by sample, y from 0 to 1 upwards.
 class Plot {

@@ -87,6 +87,7 @@ function showModel(facts) {
     item.style.setProperty("--of", colour(k));
     return item;
   }));
+  $("bars").style.setProperty("--name", `${Math.min(11, Math.max(2, ...classes.map((name) => name.length)))}ch`);
   keyOfNorms();
   showAnswer(null);
   state.dirty = true;
