@@ -104,7 +104,7 @@ async function closePage(page) {
 }
 // Playwright's own waiting evaluates text, which the policy of the page forbids.
 async function until(page, what, test, argument) {
-  for (const end = Date.now() + 60_000; !(await page.evaluate(test, argument));) {
+  for (const end = Date.now() + 30_000; !(await page.evaluate(test, argument));) {
     if (Date.now() > end) throw new Error(`waited in vain for ${what}; the page says: ${await page.locator("#status").textContent()} ${await page.locator("#error").textContent()}`);
     await page.waitForTimeout(40);
   }
@@ -240,14 +240,14 @@ try {
   await page.setInputFiles("#wav-file", [held[0].file]);
   await until(page, "an answer", () => document.querySelectorAll("#answers tr").length === 1);
 
-  // Without permission.
+  // Without a microphone.
   await page.setInputFiles("#model-file", [model]);
   await loaded(page, "words.safetensors");
   await page.click("#microphone");
-  await told(page, "The microphone was not allowed");
+  await told(page, "There is no microphone");
   assert.ok(await page.locator("#microphone").isEnabled());
   await closePage(page);
-  note("other rates, long files, playing, keyboard, themes, narrow screens, both directions, no permission");
+  note("other rates, long files, playing, keyboard, themes, narrow screens, both directions, no microphone");
 
   // From a disk.
   page = await openPage(browser, pathToFileURL(join(served, "index.html")).href);
@@ -257,7 +257,18 @@ try {
   assert.equal((await rows(page))[0][1], held[4].truth);
   await closePage(page);
   await browser.close();
-  note("from a disk");
+
+  // With one that is not allowed.
+  browser = await launch("--use-fake-device-for-media-stream", "--deny-permission-prompts");
+  page = await openPage(browser, address);
+  await page.setInputFiles("#model-file", [model]);
+  await loaded(page, "words.safetensors");
+  await page.click("#microphone");
+  await told(page, "The microphone was not allowed");
+  assert.ok(await page.locator("#microphone").isEnabled());
+  await closePage(page);
+  await browser.close();
+  note("from a disk, without permission");
 
   // The microphone, which says what is in the file; and a model that lies beside the page.
   copyFileSync(model, join(served, "model.safetensors"));

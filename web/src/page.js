@@ -15,7 +15,7 @@ const state = {
   trace: null,      // what is drawn
   clip: null,       // samples of the last clip, to play
   listening: false,
-  waiting: 0,       // clips that are under way
+  asking: false,    // for the microphone
   player: null,
   dirty: true,
 };
@@ -210,7 +210,6 @@ const heard = {
   },
   end() {
     if (state.trace && !state.trace.live) {
-      --state.waiting;
       state.clip = state.trace.samples.slice(0, state.trace.end);
       $("play").hidden = false;
       if (state.trace.words.length === 0) complain(`${$("wave-key").textContent}: nothing was said in it that could be told from silence`);
@@ -218,7 +217,6 @@ const heard = {
     ready();
   },
   error({ about, name, text }) {
-    if (about === "clip") --state.waiting;
     if (about === "live") stopListening();
     complain(name ? `${name}: ${text.replace(/^model in memory: /, "")}` : text);
     if (about === "start") status("");
@@ -251,13 +249,8 @@ async function take(files) {
 }
 
 async function send(kind, name, content) {
-  if (kind === "clip") {
-    ++state.waiting;
-    if (state.listening) await stopListening();
-  } else {
-    if (state.listening) await stopListening();
-    status(`Loading ${name}…`);
-  }
+  if (state.listening) await stopListening();
+  if (kind === "load") status(`Loading ${name}…`);
   worker.postMessage({ kind, name, bytes: content }, [content]);
 }
 
@@ -281,8 +274,9 @@ async function firstModel() {
 // Buttons. ----------------------------------------------------------------------------------------
 
 async function startListening() {
+  if (state.asking) return;  // not disabled meanwhile: a button that is loses the keyboard's focus
+  state.asking = true;
   complain("");
-  $("microphone").disabled = true;
   status("Asking for the microphone…");
   try {
     const { rate, port } = await microphone.start(() => {
@@ -294,6 +288,7 @@ async function startListening() {
   } catch (error) {
     complain(error.message);
   }
+  state.asking = false;
   showListening();
 }
 
