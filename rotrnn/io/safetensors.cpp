@@ -104,7 +104,8 @@ void check_tensors(const std::filesystem::path& file, std::span<const NamedTenso
     const std::string who = "tensor " + printable(name);
     if (name == metadata_key) refuse(file, who + ": the format reserves this name; choose another");
     if (!names.insert(name).second) refuse(file, who + " is given twice; rename one of them");
-    if (std::ranges::any_of(tensor.shape, [](int64_t dimension) { return dimension < 0; }))
+    if (std::any_of(tensor.shape.begin(), tensor.shape.end(),
+                    [](int64_t dimension) { return dimension < 0; }))
       refuse(file, fmt::format("{} has the negative shape {}; give dimensions of at least 0", who,
                                printable(tensor.shape)));
     const std::optional<uint64_t> expected = byte_count(tensor.dtype, tensor.shape);
@@ -318,10 +319,12 @@ using TensorMap = std::map<std::string, SafeTensor, std::less<>>;
 std::vector<std::string> names_by_data(const TensorMap& tensors) {
   std::vector<const TensorMap::value_type*> entries;
   for (const auto& entry : tensors) entries.push_back(&entry);
-  std::ranges::stable_sort(entries, {}, [](const auto* entry) {
+  const auto place = [](const auto* entry) {
     const std::span<const std::byte> data = entry->second.data;
     return std::pair(data.data(), data.size());
-  });
+  };
+  std::stable_sort(entries.begin(), entries.end(),
+                   [&](const auto* a, const auto* b) { return place(a) < place(b); });
   std::vector<std::string> names;
   names.reserve(entries.size());
   for (const auto* entry : entries) names.push_back(entry->first);

@@ -63,6 +63,19 @@ size_t ChannelSteps::group_state() const {
   return (2 * N_ + orders_) * kChannels;
 }
 
+double ChannelSteps::state_square(const float* state) const {
+  double sum = 0;
+  for (size_t g = 0; g < groups(); ++g, state += group_state()) {
+    for (size_t n = 0; n < 2 * N_; ++n) {
+      for (size_t d = 0; d < width(g); ++d) {
+        const double x = state[n * kChannels + d];
+        sum += x * x;
+      }
+    }
+  }
+  return sum;
+}
+
 size_t ChannelSteps::width(size_t group) const {
   return std::min(kChannels, D_ - group * kChannels);
 }

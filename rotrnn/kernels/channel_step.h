@@ -44,6 +44,8 @@ class ChannelSteps {
   bool bidirectional() const { return c_reverse_ != nullptr; }
   /// Floats of a state, a multiple of a cache line.
   size_t state_size() const { return groups() * group_state(); }
+  /// Σ|x|² of all channels of a state.
+  double state_square(const float* state) const;
   /// Floats that run() and sequence() need for so many rows; aligned as states are.
   size_t scratch(size_t rows) const;
 

@@ -17,6 +17,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
 else()
   list(APPEND kernel_sources targets/no_x86)
 endif()
+if(EMSCRIPTEN)  # pages do not train
+  list(REMOVE_ITEM kernel_sources adamw block_backward block_gradients channel convolve dplr embedding
+       expm fft linear products rotrnn_map)
+endif()
 list(TRANSFORM kernel_sources PREPEND ${ROTRNN_KERNELS_DIR}/)
 list(TRANSFORM kernel_sources APPEND .cpp)
 

@@ -1,6 +1,7 @@
 #include "rotrnn/kernels/step.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rotrnn/kernels/block_common.h"
 #include "rotrnn/kernels/simd.h"
@@ -48,6 +49,16 @@ void StepBlock::pack_gates(Arena& memory) {
 
 size_t StepBlock::state_size() const {
   return channels_ ? channels_->state_size() : 2 * config_.S;
+}
+
+float StepBlock::state_norm(const float* state) const {
+  double square = 0;
+  if (channels_) {
+    square = channels_->state_square(state);
+  } else {
+    for (size_t i = 0; i < 2 * config_.S; ++i) square += static_cast<double>(state[i]) * state[i];
+  }
+  return static_cast<float>(std::sqrt(square));
 }
 
 size_t StepBlock::scratch(size_t rows) const {

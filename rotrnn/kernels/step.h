@@ -35,6 +35,8 @@ class StepBlock {
   /// Floats of a state: [2S], or that of ChannelSteps. States and scratch are aligned to a cache
   /// line.
   size_t state_size() const;
+  /// |z|, the norm of a state over all its complex numbers.
+  float state_norm(const float* state) const;
   /// Floats that run() needs for so many rows.
   size_t scratch(size_t rows) const;
 

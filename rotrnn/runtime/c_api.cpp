@@ -306,6 +306,12 @@ rotrnn_status rotrnn_stream_answer(rotrnn_stream* stream, float* out, size_t cou
   return told(stream, out, count, [&] { return stream->stream.answer(); });
 }
 
+rotrnn_status rotrnn_stream_norms(const rotrnn_stream* stream, float* out, size_t count) {
+  if (stream == nullptr) return missing(kNoStream);
+  if (out == nullptr) return missing("out is null");
+  return guarded([&] { stream->stream.norms({out, count}); });
+}
+
 size_t rotrnn_stream_state_size(const rotrnn_stream* stream) {
   if (stream == nullptr) {
     missing(kNoStream);

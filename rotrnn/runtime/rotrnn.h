@@ -98,6 +98,9 @@ ROTRNN_C_API int64_t rotrnn_stream_steps(const rotrnn_stream* stream);
  * as info.outputs. */
 ROTRNN_C_API rotrnn_status rotrnn_stream_logits(rotrnn_stream* stream, float* out, size_t count);
 ROTRNN_C_API rotrnn_status rotrnn_stream_answer(rotrnn_stream* stream, float* out, size_t count);
+/* |z|, the norm of the state of every block at this moment: count floats, as many as info.depth. */
+ROTRNN_C_API rotrnn_status rotrnn_stream_norms(const rotrnn_stream* stream, float* out,
+                                               size_t count);
 /* The state as bytes; another stream of the same model goes on from it. */
 ROTRNN_C_API size_t rotrnn_stream_state_size(const rotrnn_stream* stream);
 ROTRNN_C_API rotrnn_status rotrnn_stream_save(const rotrnn_stream* stream, void* state,

@@ -3,14 +3,19 @@
 #   rotrnn_runtime           librotrnn_runtime.so, the C and C++ interface, with kernels of its own;
 #                            depends on the C and C++ runtime alone
 set(ROTRNN_RUNTIME_DIR ${CMAKE_CURRENT_LIST_DIR})
-find_package(fmt REQUIRED)
-find_package(nlohmann_json REQUIRED)
+if(NOT EMSCRIPTEN)  # web/ brings their headers itself: /usr/include is not for WebAssembly
+  find_package(fmt REQUIRED)
+  find_package(nlohmann_json REQUIRED)
+endif()
 
 set(ROTRNN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 configure_file(${ROTRNN_RUNTIME_DIR}/../version.h.in ${ROTRNN_GENERATED}/rotrnn/version.h @ONLY)
 
 set(runtime_sources c_api.cpp model.cpp network.cpp score.cpp stream.cpp wave.cpp ../data/preprocess.cpp
     ../io/atomic_file.cpp ../io/mapped_file.cpp ../io/safetensors.cpp ../io/utf8.cpp)
+if(EMSCRIPTEN)
+  list(REMOVE_ITEM runtime_sources ../io/atomic_file.cpp)  # nothing is written in a page
+endif()
 list(TRANSFORM runtime_sources PREPEND ${ROTRNN_RUNTIME_DIR}/)
 add_library(rotrnn_runtime_objects OBJECT ${runtime_sources})
 target_include_directories(rotrnn_runtime_objects PUBLIC ${ROTRNN_RUNTIME_DIR}/../.. ${ROTRNN_GENERATED})
@@ -24,6 +29,9 @@ if(TARGET rotrnn_flags)
   target_link_libraries(rotrnn_runtime_objects PRIVATE rotrnn_flags)
 endif()
 
+if(EMSCRIPTEN)
+  return()  # no shared libraries there
+endif()
 add_library(rotrnn_runtime SHARED $<TARGET_OBJECTS:rotrnn_runtime_objects>)
 target_link_libraries(rotrnn_runtime PRIVATE rotrnn_kernels_std)
 get_filename_component(ROTRNN_ROOT ${ROTRNN_RUNTIME_DIR}/../.. ABSOLUTE)

@@ -340,6 +340,17 @@ std::span<const float> Stream::answer() {
   return out;
 }
 
+void Stream::norms(std::span<float> out) const {
+  const Impl& s = *impl_;
+  if (out.size() != s.n.steps.size()) {
+    throw std::invalid_argument(
+        fmt::format("room for {} norms, the model has {} blocks", out.size(), s.n.steps.size()));
+  }
+  for (size_t b = 0; b < out.size(); ++b) {
+    out[b] = s.n.steps[b].state_norm(s.states.data() + b * s.n.state_size());
+  }
+}
+
 int64_t Stream::steps() const {
   return impl_->position.steps;
 }

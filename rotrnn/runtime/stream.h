@@ -48,6 +48,9 @@ class ROTRNN_API Stream {
   /// Probabilities or values in units of the data at this moment, as Model::answer.
   std::span<const float> answer();
 
+  /// |z| of every block at this moment [depth]: how much each of them remembers.
+  void norms(std::span<float> out) const;
+
   /// Steps since the beginning.
   int64_t steps() const;
 

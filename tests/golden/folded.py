@@ -76,6 +76,7 @@ class Folded:
         assert metadata["format"] == "rotrnn-model" and metadata["format_version"] == "1"
         self.model = json.loads(metadata["model"])
         self.tensors = {name: t.astype(np.float64) for name, t in tensors.items()}
+        self.norms = []  # of the states that the last scans ended with
 
     # What is stored, to what the network sees.
 
@@ -122,6 +123,7 @@ class Folded:
         for i, row in enumerate(drive):
             z = lam * z + row
             out[i] = z
+        self.norms.append(np.linalg.norm(z))
         return out
 
     def linear(self, name, x):
@@ -147,6 +149,7 @@ class Folded:
         for row in drive:
             z = lam * z + p * (q * z).sum(1).real[:, None] + b * row[:, None]
             out.append(z)
+        self.norms.append(np.linalg.norm(z))
         return np.array(out)
 
     def channels(self, name, u):
@@ -427,6 +430,8 @@ def kinds():
     yield "permuted", dict(order=np.random.default_rng(1).permutation(40).tolist()), 40
     yield "many states", dict(width=3, states=70, depth=1), 60
     yield "bidirectional many states", dict(width=3, states=70, bidirectional=True, start=True), 60
+    yield "audio", dict(rate=8000, width=16, states=12), 1100
+    yield "audio, both directions", dict(rate=8000, bidirectional=True), 200
 
 
 def random_text(rng, characters, steps):
@@ -441,7 +446,8 @@ def case(folder, number, name, choices, steps):
 
     `logits` are [steps, K] after every step where the model can stream, else one row for each example of
     `lengths`; a model without pooling has a row for every step in any case. Texts are in hexadecimal; an end
-    mark is the last token. Rows are those of the network's steps: every k-th of the input with keep_every."""
+    mark is the last token. Rows are those of the network's steps: every k-th of the input with keep_every. `norms` are
+    |z| of the blocks after the last step, of models that stream."""
     file = f"{number:02}.safetensors"
     path = os.path.join(folder, file)
     random_model(path, number, **choices)
@@ -467,6 +473,7 @@ def case(folder, number, name, choices, steps):
     else:
         logits = model.logits(sequence)
         out["streams"] = not m["bidirectional"] and not m["preprocessing"]["order"]
+        out["norms"] = model.norms
         if m["preprocessing"]["order"] and m["pooling"] != "none":
             logits = logits[-1:]
     out["logits"] = logits.ravel().tolist()

@@ -88,6 +88,12 @@ TEST(CApi, StreamsAndScoresAsNumPyDoes) {
     EXPECT_EQ(rotrnn_stream_answer(s.stream, told.data(), K), ROTRNN_OK);
     EXPECT_LT(distance(std::span<const float>(told), std::span<const double>(c.answer)),
               kTolerance);
+    std::vector<float> norms(static_cast<size_t>(info.depth));
+    EXPECT_EQ(rotrnn_stream_norms(s.stream, norms.data(), norms.size()), ROTRNN_OK);
+    EXPECT_LT(distance(std::span<const float>(norms), std::span<const double>(c.norms)),
+              kTolerance);
+    EXPECT_EQ(rotrnn_stream_norms(s.stream, norms.data(), norms.size() + 1), ROTRNN_BAD_ARGUMENT);
+    EXPECT_NE(last().find("blocks"), std::string::npos) << last();
   }
 }
 
@@ -168,6 +174,8 @@ TEST(CApi, ReportsNullsAndNeverFollowsThem) {
   wrong(rotrnn_stream_logits(nullptr, out.data(), 4));
   wrong(rotrnn_stream_logits(s.stream, nullptr, 4));
   wrong(rotrnn_stream_answer(nullptr, out.data(), 4));
+  wrong(rotrnn_stream_norms(nullptr, out.data(), 4));
+  wrong(rotrnn_stream_norms(s.stream, nullptr, 4));
   wrong(rotrnn_stream_save(nullptr, out.data(), 4));
   wrong(rotrnn_stream_save(s.stream, nullptr, 4));
   wrong(rotrnn_stream_restore(nullptr, out.data(), 4));

@@ -35,7 +35,7 @@ struct Case {
   std::vector<float> values;
   std::vector<int32_t> tokens;
   std::string text;
-  std::vector<double> logits, answer;
+  std::vector<double> logits, answer, norms;
 
   bool takes_tokens() const { return !tokens.empty(); }
   int64_t rows() const { return static_cast<int64_t>(logits.size()) / outputs; }
@@ -82,6 +82,7 @@ inline const std::vector<Case>& cases() {
       if (j.contains("text")) c.text = from_hex(j.at("text"));
       c.logits = j.at("logits").get<std::vector<double>>();
       c.answer = j.at("answer").get<std::vector<double>>();
+      if (c.streams) c.norms = j.at("norms").get<std::vector<double>>();
       out.push_back(std::move(c));
     }
     return out;

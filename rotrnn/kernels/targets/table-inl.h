@@ -1,11 +1,15 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
 #include "rotrnn/kernels/targets/channel-inl.h"
-#include "rotrnn/kernels/targets/dplr-inl.h"
 #include "rotrnn/kernels/targets/fft-inl.h"
 #include "rotrnn/kernels/targets/gemm-inl.h"
 #include "rotrnn/kernels/targets/rows-inl.h"
 #include "rotrnn/kernels/targets/scan-inl.h"
 #include "rotrnn/kernels/targets/vectors-inl.h"
+#if HWY_TARGET == HWY_WASM  // of Highway 1.0
+#include "rotrnn/kernels/targets/no_dplr-inl.h"
+#else
+#include "rotrnn/kernels/targets/dplr-inl.h"
+#endif
 
 namespace rotrnn::kernels {
 
