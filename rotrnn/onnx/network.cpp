@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "rotrnn/onnx/branch.h"
+
 namespace rotrnn {
 namespace {
 
@@ -194,54 +196,13 @@ class Builder {
     const std::string at = fmt::format("blocks.{}.", i);
     g_.place(at);
     const bool prenorm = source_.facts().at("prenorm").get<bool>();
-    const OnnxValue u = prenorm ? norm(at, x) : x;
+    const OnnxValue u = prenorm ? onnx_norm(g_, source_, at, x) : x;
     const auto system = info_.system == "diagonal" ? onnx_diagonal : onnx_channels;
     OnnxValue& state = states_[static_cast<size_t>(i)];
     const OnnxSystem s = system(g_, source_, at, frame_, u, state);
     state = s.state;
-    const OnnxValue out = g_.add("Add", {x, activate(at, s.y)});
-    return prenorm ? out : norm(at, out);
-  }
-
-  OnnxValue norm(const std::string& at, const OnnxValue& x) {
-    const auto kind = source_.facts().at("norm").get<std::string>();
-    if (kind == "none") return x;
-    const OnnxValue scale = source_.tensor(g_, at + "norm.scale");
-    const OnnxValue shift = source_.tensor(g_, at + "norm.shift");
-    if (kind == "affine") return g_.add("Add", {g_.add("Mul", {x, scale}), shift});
-    return g_.add("LayerNormalization", {x, scale, shift},
-                  {{"axis", int64_t{-1}}, {"epsilon", 1e-5f}});
-  }
-
-  OnnxValue linear(const std::string& name, const OnnxValue& x) {
-    const OnnxValue weight = source_.tensor(g_, name + ".weight");
-    return onnx_linear(g_, x, weight, source_.tensor(g_, name + ".bias"));
-  }
-
-  OnnxValue activate(const std::string& at, const OnnxValue& y) {
-    const std::string& kind = info_.activation;
-    const OnnxValue h = kind == "exact_glu" ? exact_gelu(y) : gelu(y);
-    if (kind == "gelu") return h;
-    const OnnxValue gate = g_.add("Sigmoid", {linear(at + "gate", h)});
-    const OnnxValue value = kind == "half_glu1"   ? h
-                            : kind == "half_glu2" ? y
-                                                  : linear(at + "value", h);
-    return g_.add("Mul", {value, gate});
-  }
-
-  // In the very form that ONNX Runtime knows and runs as one node.
-  OnnxValue gelu(const OnnxValue& y) {
-    const OnnxValue cube = g_.add("Mul", {g_.add("Pow", {y, g_.number(3)}), g_.number(0.044715f)});
-    const OnnxValue inner =
-        g_.add("Mul", {g_.add("Add", {y, cube}), g_.number(0.7978845608028654f)});
-    const OnnxValue share = g_.add("Add", {g_.add("Tanh", {inner}), g_.number(1)});
-    return g_.add("Mul", {g_.add("Mul", {y, g_.number(0.5f)}), share});
-  }
-
-  OnnxValue exact_gelu(const OnnxValue& y) {
-    const OnnxValue erf = g_.add("Erf", {g_.add("Div", {y, g_.number(1.4142135623730951f)})});
-    const OnnxValue product = g_.add("Mul", {y, g_.add("Add", {erf, g_.number(1)})});
-    return g_.add("Mul", {product, g_.number(0.5f)});
+    const OnnxValue out = g_.add("Add", {x, onnx_activation(g_, source_, at, s.y)});
+    return prenorm ? out : onnx_norm(g_, source_, at, out);
   }
 
   // ------------------------------------------------------------------------- pooling and head
@@ -287,7 +248,7 @@ class Builder {
     const OnnxValue a = one(0), b = one(1);
     const OnnxValue all = g_.add("Concat", {a, b, g_.add("Sub", {a, b}), g_.add("Mul", {a, b})},
                                  {{"axis", int64_t{1}}});
-    return gelu(linear("hidden", all));
+    return onnx_gelu(g_, onnx_map(g_, source_, "hidden", all));
   }
 
   void tell(const OnnxValue& pooled) {
@@ -296,12 +257,12 @@ class Builder {
     OnnxValue y;
     if (every) {
       shape.emplace_back("steps");
-      OnnxValue logits = linear("head", pooled);
+      OnnxValue logits = onnx_map(g_, source_, "head", pooled);
       if (whole()) logits = g_.add("Where", {frame_.inside, logits, g_.number(0)});
       const OnnxValue by_time = frame_.by_time(g_, logits, {info_.outputs});
       y = g_.add("Transpose", {by_time}, {{"perm", std::vector<int64_t>{1, 0, 2}}}, "y");
     } else {
-      y = g_.add("Identity", {linear("head", pooled)}, {}, "y");
+      y = g_.add("Identity", {onnx_map(g_, source_, "head", pooled)}, {}, "y");
     }
     shape.emplace_back(info_.outputs);
     g_.output(y, OnnxType::f32, shape, info_.classifies ? "logits" : "values, still scaled");
