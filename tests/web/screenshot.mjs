@@ -18,15 +18,15 @@ writeWav(spoken, [...room(rate), ...wavs.flatMap((wav) => [...samples(wav), ...r
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--use-fake-device-for-media-stream",
   "--use-fake-ui-for-media-stream", `--use-file-for-fake-audio-capture=${spoken}%noloop`] });
 const page = await browser.newPage({ viewport: { width: Number(width), height: Number(height) }, colorScheme });
-const until = async (test, argument) => {
-  for (let i = 0; i < 2000 && !(await page.evaluate(test, argument)); ++i) await page.waitForTimeout(100);
+const until = async (seconds, test, argument) => {
+  for (const end = Date.now() + 1000 * seconds; Date.now() < end && !(await page.evaluate(test, argument));) await page.waitForTimeout(50);
 };
 await page.goto(pathToFileURL(index).href);
 await page.setInputFiles("#model-file", model);
-await until(() => window.rotrnn.facts);
+await until(20, () => window.rotrnn.facts);
 await page.click("#microphone");
-const end = (wavs.reduce((sum, wav) => sum + (wav.length - 44) / 2 / rate + 0.55, 1)) * rate;
-await until((end) => window.rotrnn.trace && window.rotrnn.trace.end > end, end - 0.2 * rate);
+const seconds = wavs.reduce((sum, wav) => sum + (wav.length - 44) / 2 / rate + 0.55, 1);
+await until(seconds + 2, (count) => document.querySelectorAll("#answers tr").length >= count, files.length);
 await page.screenshot({ path: out, fullPage: true });
 const heard = (await page.locator("#answers tr td:nth-child(2)").allTextContents()).reverse();
 const truth = files.map((file) => basename(file).split("_")[0]);

@@ -158,6 +158,12 @@ export function drawClasses(canvas, trace, classes, cursor) {
     (top, frame) => (frame.answer && frame.at >= plot.begin ? Math.max(top, frame.answer[k]) : top), 0));
   const order = classes.map((_, k) => k).sort((a, b) => most[a] - most[b]);
   for (const k of order) drawLines(plot, "answer", k, (p) => p, colour(k), most[k] > 0.3 ? 2.2 : 0.8);
+  plot.c.font = "600 13px system-ui, sans-serif";
+  for (const k of trace.live ? [] : order.filter((k) => most[k] > 0.3)) {
+    const peak = trace.frames.find((frame) => frame.answer && frame.answer[k] === most[k]);
+    const x = Math.min(Math.max(plot.x(peak.at), plot.left + 12), plot.right - 16);
+    plot.text(classes[k], x, plot.y(most[k]) + 12, "center", colour(k));
+  }
   plot.cursor(cursor);
 }
 

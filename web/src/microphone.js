@@ -19,9 +19,8 @@ export class Microphone {
       this.media = await navigator.mediaDevices.getUserMedia({ audio: {
         channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false } });
       this.context = new AudioContext();
-      const address = URL.createObjectURL(new Blob([captureSource], { type: "text/javascript" }));
-      await this.context.audioWorklet.addModule(address);
-      URL.revokeObjectURL(address);
+      // Not a blob, as the worker is: pages from a disk may not load those into the audio thread.
+      await this.context.audioWorklet.addModule("data:text/javascript," + encodeURIComponent(captureSource));
       const channel = new MessageChannel();
       const capture = new AudioWorkletNode(this.context, "capture", { numberOfOutputs: 0 });
       capture.port.postMessage({ port: channel.port1 }, [channel.port1]);
