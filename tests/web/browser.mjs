@@ -288,6 +288,14 @@ try {
   await until(page, "its end", () => !window.rotrnn.listening);
   assert.equal(await page.locator("#microphone-text").textContent(), "Start the microphone");
   await closePage(page);
+
+  // So does a page from a disk.
+  page = await openPage(browser, pathToFileURL(join(served, "index.html")).href);
+  await page.setInputFiles("#model-file", [model]);
+  await loaded(page, "words.safetensors");
+  await page.click("#microphone");
+  await until(page, "sound on a page from a disk", () => window.rotrnn.trace?.end > 0);
+  await closePage(page);
   await browser.close();
   note(`nine words by the microphone are right, ${speeds[0]} real time`);
 } finally {

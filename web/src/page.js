@@ -205,6 +205,7 @@ const heard = {
   answer(answer) {
     state.trace?.words.push({ at: answer.at, best: answer.best });
     tellAnswer(answer);
+    showAnswer(answer.answer);
     logAnswer(answer);
     state.dirty = true;
   },
