@@ -20,7 +20,6 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 
 # LibTorch takes its threads from OpenMP, and so should the BLAS beneath it.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME rotrnn)
@@ -35,7 +34,11 @@ This package has the program, its configs and its documentation.")
 set(runtime librotrnn-runtime0)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
+# What packages of programs that link it will depend on.
+file(WRITE ${PROJECT_BINARY_DIR}/package/shlibs
+     "librotrnn_runtime 0 ${runtime} (>= ${PROJECT_VERSION})\n")
+set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/shlibs
+    ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "trained recurrent networks in C and C++ programs
 Loads a model that rotrnn exported and feeds it one sample at a time, in
 constant memory, or whole sequences. Needs no LibTorch.
