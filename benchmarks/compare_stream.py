@@ -10,20 +10,13 @@ whole sequences take --threads. Needs PyTorch for --python (Debian: python3-torc
 """
 
 import argparse
-import json
 import statistics
-import subprocess
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from speech_model import ROOT, run, write_model
+
 PEER = ROOT / "benchmarks/peers/torch_stream.py"
-SHAPE = ["width=96", "states=64", "depth=6", "inputs=1", "outputs=35", "rate=16000"]
-
-
-def run(*command):
-    output = subprocess.run([str(c) for c in command], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
-    return json.loads(output.splitlines()[-1])
 
 
 def compare(title, unit, contestants, rounds):
@@ -51,7 +44,7 @@ def main():
     a = p.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "speech.safetensors"
-        subprocess.run([a.python, "-B", ROOT / "tests/golden/folded.py", "--write", model, *SHAPE], check=True)
+        write_model(a.python, model)
 
         def ours():
             return run(a.program, "bench", "stream", model, "--samples", 5000, "--json")["push_us"]["p50"]

@@ -14,11 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kGraphs[] = {"step", "chunk", "sequence"};
-
 OnnxKind kind_of(const std::string& graph) {
-  for (size_t i = 0; i < std::size(kGraphs); ++i) {
-    if (graph == kGraphs[i]) return static_cast<OnnxKind>(i);
+  for (size_t i = 0; i < std::size(kOnnxKinds); ++i) {
+    if (graph == kOnnxKinds[i]) return static_cast<OnnxKind>(i);
   }
   throw std::invalid_argument(
       fmt::format("there is no ONNX graph \"{}\"; choose step, chunk, sequence or all", graph));
@@ -43,7 +41,7 @@ std::vector<OnnxFile> files_of(const OnnxRequest& request, bool streams) {
   fs::path stem = request.out;
   if (stem.extension() == ".onnx") stem.replace_extension();
   std::vector<OnnxFile> files;
-  for (const char* graph : kGraphs) {
+  for (const char* graph : kOnnxKinds) {
     if (!streams && kind_of(graph) != OnnxKind::sequence) continue;
     files.push_back({fmt::format("{}.{}.onnx", stem.string(), graph), graph, 0});
   }

@@ -7,7 +7,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kKinds[] = {"step", "chunk", "sequence"};
 constexpr const char* kTexts[] = {"no", "bytes", "characters", "no"};
 
 std::string text_of(const json& value) {
@@ -62,7 +61,7 @@ std::vector<std::pair<std::string, std::string>> onnx_facts(const OnnxSource& so
   const Preprocessing& p = source.preprocessing();
   std::vector<std::pair<std::string, std::string>> out{{"format", "rotrnn-onnx"},
                                                        {"format_version", "1"},
-                                                       {"graph", kKinds[static_cast<size_t>(kind)]},
+                                                       {"graph", name_of(kind)},
                                                        {"usage", onnx_usage(source, kind)}};
   const auto put = [&out](const std::string& key, const json& value) {
     out.emplace_back(key, text_of(value));

@@ -11,15 +11,10 @@ namespace {
 
 using runtime::Pooling;
 
-constexpr const char* kGraphNames[] = {"step", "chunk", "sequence"};
-
 class Builder {
  public:
   Builder(const OnnxSource& source, OnnxKind kind)
-      : source_(source),
-        info_(source.info()),
-        p_(source.preprocessing()),
-        g_(kGraphNames[static_cast<size_t>(kind)]) {
+      : source_(source), info_(source.info()), p_(source.preprocessing()), g_(name_of(kind)) {
     frame_.kind = kind;
   }
 

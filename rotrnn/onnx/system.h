@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,13 @@ namespace rotrnn {
 
 /// Which graph: one step, some steps of a stream, or whole sequences.
 enum class OnnxKind { step, chunk, sequence };
+
+/// Their names, in the order of OnnxKind.
+inline constexpr const char* kOnnxKinds[] = {"step", "chunk", "sequence"};
+
+inline const char* name_of(OnnxKind kind) {
+  return kOnnxKinds[static_cast<size_t>(kind)];
+}
 
 /// What all blocks of a graph share. Rows are [rows, …], the sequences of a time step together:
 /// as many as sequences in a step, time by sequences otherwise.

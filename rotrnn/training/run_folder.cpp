@@ -84,8 +84,7 @@ Resumable find_resumable(const fs::path& run, Parts parts) {
   if (damage.empty()) find_checkpoint(run, Which::last);  // says that there is none
   throw std::runtime_error(
       fmt::format("{0}: no checkpoint is whole, nothing can be resumed; start another run, with "
-                  "--init-from {0} "
-                  "if you want its best weights. {1}",
+                  "--init-from {0} if you want its best weights. {1}",
                   run.string(), fmt::join(damage, "; ")));
 }
 
