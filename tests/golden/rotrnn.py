@@ -385,19 +385,21 @@ def check_mathematics():
             theta, M = rng.uniform(0.0, 6.0, dh // 2), rng.standard_normal((dh, dh))
             B = 3.0 * rng.standard_normal((dh, D))
             for c in (1.0, 2.5):
+                # A step rounds by a few eps of each of dh variances, and 1 / (1 - gamma^2) steps are remembered.
+                rounding = 8 * np.finfo(float).eps * dh * c / (1.0 - gamma**2)
                 F, E = transition_and_input(theta, gamma_log, M, B, "xi", c)
                 covariance = np.zeros((dh, dh))
                 stationary = None
                 for t in range(1, 501):
                     covariance = F @ covariance @ F.T + E @ E.T
                     expected = c * (1.0 - gamma**(2 * t))
-                    require(abs(np.trace(covariance) - expected) < 1e-12,
+                    require(abs(np.trace(covariance) - expected) < rounding,
                             f"gamma {gamma}, dh {dh}, c {c}: E|x_{t}|^2 is not c (1 - gamma^(2t))")
                     if stationary is None:
                         stationary = E @ E.T / one_minus_gamma_squared(gamma_log)
                     else:
                         stationary = F @ stationary @ F.T + E @ E.T
-                    require(abs(np.trace(stationary) - c) < 1e-12,
+                    require(abs(np.trace(stationary) - c) < rounding,
                             f"gamma {gamma}, dh {dh}, c {c}: stationary E|x_{t}|^2 is not c")
 
     # The stationary start is also an initial state: x_0 = ((1 - gamma^2)^(-1/2) - 1) F^(-1) E u_1.

@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <map>
+#include <regex>
 
 #include "rotrnn/layers/rotrnn_fused.h"
 #include "rotrnn/model/sequence_model.h"
@@ -231,10 +232,17 @@ struct Errors {
   }
 };
 
+// One name for a parameter of all blocks.
+std::string of_all_blocks(const std::string& name) {
+  static const std::regex number("blocks\\.[0-9]+");
+  return std::regex_replace(name, number, "blocks");
+}
+
 class Fused : public testing::TestWithParam<Case> {};
 
-// Tensor by tensor, root mean square over its elements and several seeds: a maximum over the few
-// elements of a bias is a matter of luck.
+// Tensor by tensor, root mean square over its elements, all blocks and several seeds: a maximum
+// over the few elements of a bias is a matter of luck, and so is a block's θ, of which one element
+// of six may lose all digits that are lost, here or with the BLAS of another CPU.
 TEST_P(Fused, ErrorIsWithinFourTimesTheReferences) {
   const Case& c = GetParam();
   EngineOptions reference;
@@ -245,7 +253,9 @@ TEST_P(Fused, ErrorIsWithinFourTimesTheReferences) {
   for (const uint64_t seed : {3, 4, 5, 6, 7, 8, 9, 10}) {
     const Results exact = run(c, torch::kFloat64, reference, seed);
     const Results single = run(c, torch::kFloat32, reference, seed);
-    for (const auto& [name, expected] : exact) theirs[name].add(single.at(name), expected);
+    for (const auto& [name, expected] : exact) {
+      theirs[of_all_blocks(name)].add(single.at(name), expected);
+    }
     for (const auto memory : {MemoryMode::normal, MemoryMode::low}) {
       for (const int threads : {1, 2, 3, 4}) {
         EngineOptions engine;
@@ -254,7 +264,9 @@ TEST_P(Fused, ErrorIsWithinFourTimesTheReferences) {
         const Results fused = run(c, torch::kFloat32, engine, seed);
         ASSERT_EQ(fused.size(), exact.size());
         auto& errors = ours[{static_cast<int>(memory), threads}];
-        for (const auto& [name, expected] : exact) errors[name].add(fused.at(name), expected);
+        for (const auto& [name, expected] : exact) {
+          errors[of_all_blocks(name)].add(fused.at(name), expected);
+        }
       }
     }
   }
