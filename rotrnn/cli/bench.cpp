@@ -8,6 +8,7 @@
 
 #include "rotrnn/cli/bench.h"
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 
 namespace rotrnn::cli {
@@ -88,7 +89,7 @@ void print_json(const Options& o, const StepBenchOptions& options, const StepBen
     out["outside_blocks"] = b.outside_blocks;
     for (const auto& [name, seconds] : b.stages) out["stages"][name] = seconds;
   }
-  fmt::print("{}\n", out.dump());
+  print_json_line(out);
 }
 
 int run(const Options& o) {

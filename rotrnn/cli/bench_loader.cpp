@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/bench.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 
 namespace rotrnn::cli {
@@ -24,17 +25,16 @@ int run(const Options& o) {
   const LoaderBench b = bench_loader(config, o.seconds);
   const double ratio = b.loader_rate / b.training_rate;
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"config", o.config},
-                                              {"examples", b.examples},
-                                              {"tokens", b.tokens},
-                                              {"read_seconds", b.read_seconds},
-                                              {"cached_seconds", b.cached_seconds},
-                                              {"loader_tokens_per_second", b.loader_rate},
-                                              {"training_tokens_per_second", b.training_rate},
-                                              {"ratio", ratio},
-                                              {"together_tokens_per_second", b.together_rate},
-                                              {"waited_share", b.waited}}
-                           .dump());
+    print_json_line(nlohmann::ordered_json{{"config", o.config},
+                                           {"examples", b.examples},
+                                           {"tokens", b.tokens},
+                                           {"read_seconds", b.read_seconds},
+                                           {"cached_seconds", b.cached_seconds},
+                                           {"loader_tokens_per_second", b.loader_rate},
+                                           {"training_tokens_per_second", b.training_rate},
+                                           {"ratio", ratio},
+                                           {"together_tokens_per_second", b.together_rate},
+                                           {"waited_share", b.waited}});
     return 0;
   }
   const auto rate = [](double r) { return grouped(static_cast<int64_t>(r)); };

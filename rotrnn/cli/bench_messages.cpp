@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/bench.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/distributed/group.h"
 #include "rotrnn/kernels/stopwatch.h"
@@ -50,10 +51,8 @@ int run(const Options& options) {
     const double seconds = time_sum(group, bytes);
     if (!group.first()) continue;
     if (options.json) {
-      fmt::print(
-          "{}\n",
-          nlohmann::ordered_json{{"ranks", group.size()}, {"bytes", bytes}, {"seconds", seconds}}
-              .dump());
+      print_json_line(
+          nlohmann::ordered_json{{"ranks", group.size()}, {"bytes", bytes}, {"seconds", seconds}});
     }
     rows.push_back({grouped(static_cast<int64_t>(bytes)), fmt::format("{:.0f} µs", 1e6 * seconds),
                     fmt::format("{}/s", cli::bytes(static_cast<double>(bytes) / seconds))});

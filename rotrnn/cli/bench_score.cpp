@@ -7,6 +7,7 @@
 #include <random>
 
 #include "rotrnn/cli/bench.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/runtime/score.h"
 
@@ -62,15 +63,14 @@ int run(const Options& o) {
   const double rate = static_cast<double>(steps) / seconds;
   const double gflops = 1e-9 * rate * flops_of_step(info);
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"model", o.model},
-                                              {"batch", o.batch},
-                                              {"length", o.length},
-                                              {"threads", o.threads},
-                                              {"seconds", seconds},
-                                              {"fastest", times.front()},
-                                              {"steps_per_second", rate},
-                                              {"useful_gflops", gflops}}
-                           .dump());
+    print_json_line(nlohmann::ordered_json{{"model", o.model},
+                                           {"batch", o.batch},
+                                           {"length", o.length},
+                                           {"threads", o.threads},
+                                           {"seconds", seconds},
+                                           {"fastest", times.front()},
+                                           {"steps_per_second", rate},
+                                           {"useful_gflops", gflops}});
   } else {
     fmt::print("{} × {} steps in {:.1f} ms (fastest {:.1f}): {} steps/s, {:.1f} useful GFLOP/s\n",
                o.batch, grouped(o.length), 1e3 * seconds, 1e3 * times.front(),

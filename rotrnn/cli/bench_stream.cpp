@@ -7,6 +7,7 @@
 #include <random>
 
 #include "rotrnn/cli/bench.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/read_bandwidth.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/runtime/stream.h"
@@ -220,7 +221,7 @@ void print_json(const Options& o, const Result& r) {
                    {"state_bytes", r.state},
                    {"load_ms", 1e3 * r.load}};
   if (r.together > 0) out["streams_together_steps_per_second"] = r.together;
-  fmt::print("{}\n", out.dump());
+  print_json_line(out);
 }
 
 int run(const Options& o) {

@@ -9,9 +9,11 @@
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/interrupt.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/progress.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn::cli {
@@ -25,7 +27,7 @@ struct Options {
   std::vector<std::string> settings;
   int64_t seeds = 3, steps = 0;
   double minutes = 0;
-  bool match = true, json = false, quiet = false, list_presets = false;
+  bool no_match = false, json = false, quiet = false, list_presets = false;
 };
 
 // "rotrnn,lru" as variants that name the layer and change nothing else.
@@ -46,11 +48,12 @@ std::vector<Variant> layer_variants(const std::string& text) {
 std::string command_of(const Options& o, const std::string& out) {
   std::string text = program() + " compare";
   if (!o.config.empty()) text += " " + shell_word(o.config);
-  text += o.preset.empty() ? " --layers " + o.layers : " --preset " + o.preset;
+  text +=
+      o.preset.empty() ? " --layers " + shell_word(o.layers) : " --preset " + shell_word(o.preset);
   text += fmt::format(" --seeds {}", o.seeds);
   if (o.minutes > 0) text += fmt::format(" --budget-minutes {}", o.minutes);
   if (o.steps > 0) text += fmt::format(" --steps {}", o.steps);
-  if (!o.match) text += " --no-match";
+  if (o.no_match) text += " --no-match";
   for (const std::string& setting : o.settings) text += " --set " + shell_word(setting);
   return text + " --out " + shell_word(out);
 }
@@ -75,7 +78,7 @@ CompareRequest make_request(const Options& o) {
   }
   request.seeds = o.seeds;
   request.minutes = o.minutes;
-  request.match = o.match;
+  request.match = !o.no_match;
   const std::string name = o.config.empty() ? "quickstart" : fs::path(o.config).stem().string();
   request.out = !o.out.empty()
                     ? fs::path(o.out)
@@ -160,7 +163,7 @@ int print_presets(bool json) {
       for (const Variant& v : preset.variants) variants[v.name] = v.settings;
       out.push_back({{"name", preset.name}, {"summary", preset.summary}, {"variants", variants}});
     }
-    fmt::print("{}\n", out.dump());
+    print_json_line(out);
     return 0;
   }
   for (const Preset& preset : presets()) {
@@ -198,13 +201,13 @@ int run(const Options& o) {
   const Comparison comparison = compare(request, observer);
   progress.finish();
   if (o.json) {
-    fmt::print("{}\n", to_json(comparison).dump());
+    print_json_line(to_json(comparison));
   } else {
     print_text(comparison);
   }
   if (comparison.finished()) return 0;
   if (interrupted()) {
-    fmt::print(stderr, "stopped and saved; continue with\n  {}\n", request.command);
+    tell("stopped and saved; continue with\n  {}\n", request.command);
   }
   return 1;
 }
@@ -233,7 +236,7 @@ void add_compare(CLI::App& app, Action& action) {
                    "time of every cell instead; its steps follow from a short timing run")
       ->check(CLI::Range(0.001, 1e6))
       ->excludes(steps);
-  command->add_flag("!--no-match", o->match, "keep model.state instead of matching parameters");
+  command->add_flag("--no-match", o->no_match, "keep model.state instead of matching parameters");
   command->add_option("--out", o->out, "folder (default: runs/compare-NAME-OF-CONFIG)");
   command->add_option("--set", o->settings, "change a key: --set task.train=5000")
       ->take_all()

@@ -9,6 +9,7 @@
 #include "rotrnn/cli/data_cache.h"
 #include "rotrnn/cli/data_download.h"
 #include "rotrnn/cli/inspect.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/make_pathfinder.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/listops_tsv.h"
@@ -43,12 +44,11 @@ int make_listops(const MakeOptions& o) {
   const ListOpsSplits splits = generate_listops(o.listops, o.seed, o.counts, threads);
   write_listops_folder(o.out, splits);
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"out", o.out},
-                                              {"train", splits.train.size()},
-                                              {"validation", splits.validation.size()},
-                                              {"test", splits.test.size()},
-                                              {"draws", splits.draws}}
-                           .dump());
+    print_json_line(nlohmann::ordered_json{{"out", o.out},
+                                           {"train", splits.train.size()},
+                                           {"validation", splits.validation.size()},
+                                           {"test", splits.test.size()},
+                                           {"draws", splits.draws}});
   } else {
     fmt::print("{}: {} train, {} validation, {} test, kept of {} draws\n", o.out,
                grouped(splits.train.size()), grouped(splits.validation.size()),

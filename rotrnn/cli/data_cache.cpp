@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/cache.h"
 
@@ -22,11 +23,10 @@ int run(const Options& o) {
   const auto folder = cache_folder(task);
   const CacheSize size = cache_size(folder, o.clear);
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"folder", folder.string()},
-                                              {"sets", size.sets},
-                                              {"bytes", size.bytes},
-                                              {"cleared", o.clear}}
-                           .dump());
+    print_json_line(nlohmann::ordered_json{{"folder", folder.string()},
+                                           {"sets", size.sets},
+                                           {"bytes", size.bytes},
+                                           {"cleared", o.clear}});
   } else {
     fmt::print("{}: {} decoded set(s), {}{}\n", folder.string(), size.sets,
                bytes(static_cast<double>(size.bytes)), o.clear ? ", removed" : "");

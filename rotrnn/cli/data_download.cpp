@@ -10,10 +10,12 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/interrupt.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/sources.h"
 #include "rotrnn/data/task.h"
 #include "rotrnn/io/download.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/io/unpack.h"
 
 namespace rotrnn::cli {
@@ -25,7 +27,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   std::string task, out = "data", url;
   int retries = 5;
-  bool unpack = true, keep_archive = false, overwrite = false, json = false;
+  bool no_unpack = false, keep_archive = false, overwrite = false, json = false;
 };
 
 // How far a file is, on standard error: a line that moves on a terminal, now and then one
@@ -34,7 +36,7 @@ class Meter {
  public:
   Meter(std::string name, bool quiet) : name_(std::move(name)), quiet_(quiet) {}
   ~Meter() {
-    if (drawn_) fmt::print(stderr, "\r\033[K");
+    if (drawn_) tell("\r\033[K");
   }
 
   void show(int64_t done, int64_t total) {
@@ -53,7 +55,7 @@ class Meter {
       text += fmt::format("  {} left", duration(static_cast<double>(total - done) / rate));
     }
     drawn_ = terminal_;
-    fmt::print(stderr, "{}{}{}", terminal_ ? "\r\033[K" : "", text, terminal_ ? "" : "\n");
+    tell("{}{}{}", terminal_ ? "\r\033[K" : "", text, terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 
@@ -114,10 +116,8 @@ bool shared(const DataSource& source) {
 void report(const Options& o, const fs::path& path, const Json& files, bool unpacked,
             const std::string& note) {
   if (o.json) {
-    fmt::print(
-        "{}\n",
-        Json{{"task", o.task}, {"path", path.string()}, {"unpacked", unpacked}, {"files", files}}
-            .dump());
+    print_json_line(
+        Json{{"task", o.task}, {"path", path.string()}, {"unpacked", unpacked}, {"files", files}});
     return;
   }
   for (const Json& file : files) fmt::print("{}\n", describe(file));
@@ -127,13 +127,13 @@ void report(const Options& o, const fs::path& path, const Json& files, bool unpa
 
 int run_archive(const Options& o, const DataSource& source) {
   const fs::path archive = fs::path(o.out) / source.archive, folder = fs::path(o.out) / o.task;
-  if (o.unpack && !o.overwrite && fs::exists(folder)) {
+  if (!o.no_unpack && !o.overwrite && fs::exists(folder)) {
     report(o, folder, Json::array(), false,
            fmt::format("{}: is there already; --overwrite replaces it", folder.string()));
     return 0;
   }
   const Json file = fetch(o, o.url.empty() ? source.url : o.url, archive);
-  if (!o.unpack) {
+  if (o.no_unpack) {
     report(o, archive, Json::array({file}), false, "");
     return 0;
   }
@@ -173,7 +173,7 @@ void list_json() {
   for (const DataSource& s : data_sources()) {
     sources.push_back({{"task", s.task}, {"what", s.what}, {"size", s.size}, {"url", s.url}});
   }
-  fmt::print("{}\n", Json{{"tasks", tasks}, {"downloads", sources}}.dump());
+  print_json_line(Json{{"tasks", tasks}, {"downloads", sources}});
 }
 
 void list_text() {
@@ -218,7 +218,7 @@ void add_data_download(CLI::App& data, Action& action) {
   command->add_option("--retries", o->retries, "after a cut connection, without any progress")
       ->capture_default_str()
       ->check(CLI::Range(0, 1000));
-  command->add_flag("!--no-unpack", o->unpack,
+  command->add_flag("--no-unpack", o->no_unpack,
                     "keep the archive as it is, which training reads too");
   command->add_flag("--keep-archive", o->keep_archive, "do not remove the archive once unpacked");
   command->add_flag("--overwrite", o->overwrite, "replace a folder that is there");

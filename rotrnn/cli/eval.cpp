@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
+#include "rotrnn/io/tell.h"
 
 namespace rotrnn::cli {
 namespace {
@@ -21,7 +23,7 @@ struct Options {
 
 void print_json(const Options& o, const Evaluation& e) {
   const Scores& s = e.scores;
-  nlohmann::ordered_json out{{"run", o.run},     {"checkpoint", o.checkpoint}, {"step", e.step},
+  nlohmann::ordered_json out{{"run", o.run},     {"checkpoint", e.checkpoint}, {"step", e.step},
                              {"split", o.split}, {"examples", s.examples},     {"loss", s.loss}};
   if (s.classes) {
     out["accuracy"] = s.accuracy;
@@ -50,7 +52,7 @@ void print_json(const Options& o, const Evaluation& e) {
     out["naive_mae"] = s.naive_mae;
     out["naive_mse"] = s.naive_mse;
   }
-  fmt::print("{}\n", out.dump());
+  print_json_line(out);
 }
 
 int run(const Options& o) {
@@ -66,14 +68,14 @@ int run(const Options& o) {
     print_json(o, e);
     return 0;
   }
-  for (const std::string& text : e.messages) fmt::print(stderr, "{}\n", text);
+  for (const std::string& text : e.messages) tell("{}\n", text);
   fmt::print("{} {}{}, loss {:.4f}, {} examples\n", o.split, score_text(e.scores),
              e.scores.classes
                  ? fmt::format(" (always saying \"{}\" gives {})", e.classes.at(e.majority.label),
                                percent(e.majority.share))
                  : "",
              e.scores.loss, grouped(e.scores.examples));
-  fmt::print("weights of step {} ({})\n", e.step, o.checkpoint);
+  fmt::print("weights of step {} ({})\n", e.step, e.checkpoint);
   if (e.scores.classes) fmt::print("\n{}", class_table(e.scores, e.classes));
   return 0;
 }
@@ -91,8 +93,9 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"best", "last"}));
   command->add_option("--data", options->data, "read this instead of the config's task.path");
   command
-      ->add_option("--keep-every", options->keep_every,
-                   "every k-th step only, with the time steps of the layer made k times longer")
+      ->add_option(
+          "--keep-every", options->keep_every,
+          "every k-th step only, with the time steps of the layer made k times longer; S5 and S4D")
       ->check(CLI::Range(1, 1024));
   add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "one line of JSON");

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/onnx/export.h"
@@ -49,7 +50,7 @@ int run_safetensors(const Options& o) {
                                      {"streams", r.streams},
                                      {"largest_difference", r.difference},
                                      {"largest_logit", r.largest}};
-    fmt::print("{}\n", out.dump());
+    print_json_line(out);
     return 0;
   }
   fmt::print("{}: {} numbers, {}, weights of step {}\n", file, grouped(r.parameters),
@@ -92,7 +93,7 @@ int run_onnx(const Options& o) {
       out["largest_difference"] = r.difference;
       out["largest_logit"] = r.largest;
     }
-    fmt::print("{}\n", out.dump());
+    print_json_line(out);
     return 0;
   }
   for (const OnnxFile& one : report.files) {

@@ -6,6 +6,7 @@
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/info_model.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/checkpoint.h"
@@ -17,7 +18,7 @@ namespace {
 struct Options {
   std::string subject;
   std::vector<std::string> settings;
-  bool json = false, measure = true, keys = false, layers = false;
+  bool json = false, no_measure = false, keys = false, layers = false;
 };
 
 struct Subject {
@@ -84,7 +85,7 @@ void print_json(const Subject& s, const std::vector<ParameterInfo>& parameters, 
     out["hours"] = e.hours;
   }
   out["tensors"] = list;
-  fmt::print("{}\n", out.dump());
+  print_json_line(out);
 }
 
 // As the Markdown table that docs/config.md holds.
@@ -115,7 +116,7 @@ int run(const Options& o) {
   const auto parameters = inventory(s.config.model, s.facts.shape);
   int64_t total = 0;
   for (const ParameterInfo& p : parameters) total += p.count;
-  const Estimate e = estimate(s.config, s.facts, o.measure);
+  const Estimate e = estimate(s.config, s.facts, !o.no_measure);
   if (o.json) {
     print_json(s, parameters, total, e);
     return 0;
@@ -130,7 +131,7 @@ int run(const Options& o) {
              s.config.training.batch, grouped(static_cast<int64_t>(e.tokens_per_step)),
              e.tokens_per_step * e.flops_per_token * 1e-9);
   fmt::print("memory of training: about {}\n", bytes(e.memory_bytes));
-  if (o.measure) {
+  if (!o.no_measure) {
     fmt::print("time of {} steps on this machine: about {} ({} tokens/s)\n",
                grouped(s.config.training.steps), duration(e.hours * 3600),
                grouped(static_cast<int64_t>(e.tokens_per_second)));
@@ -151,7 +152,7 @@ void add_info(CLI::App& app, Action& action) {
       ->take_all()
       ->allow_extra_args(false);
   command->add_flag("--json", options->json, "one line of JSON");
-  command->add_flag("!--no-measure", options->measure, "do not time the network on this machine");
+  command->add_flag("--no-measure", options->no_measure, "do not time the network on this machine");
   command->add_flag("--keys", options->keys, "list every key that a config may have");
   command->add_flag("--layers", options->layers, "list the layers that model.layer may name");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

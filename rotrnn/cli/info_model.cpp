@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/runtime/stream.h"
 
@@ -94,7 +95,7 @@ int print_model(const std::string& path, bool json) {
                                {"pairs", info.towers == 2},
                                {"streams", why.empty()}};
     if (why.empty()) out["stream_bytes"] = memory;
-    fmt::print("{}\n", out.dump());
+    print_json_line(out);
     return 0;
   }
   fmt::print("{} trained on {}: {} blocks, width {}, {} complex states{}{}, {}{}, pooling {}\n",

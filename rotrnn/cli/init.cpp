@@ -10,6 +10,7 @@
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/guess.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/utf8.h"
 #include "rotrnn/kernels/threads.h"
 #include "rotrnn/training/suggest.h"
 #include "rotrnn/training/trainer.h"
@@ -42,11 +43,7 @@ void check_out(const Options& o, const fs::path& out) {
     throw std::invalid_argument(fmt::format("--out {}: it is a folder; name a file, such as {}",
                                             out.string(), (out / default_out(o.data)).string()));
   }
-  if (fs::exists(out) && !o.force) {
-    throw std::invalid_argument(fmt::format(
-        "{}: there is such a file already; replace it with --force, or choose another --out",
-        out.string()));
-  }
+  check_free(out, o.force);
 }
 
 // Settings of the user go before what was guessed.
@@ -156,19 +153,21 @@ bool measure(const Options& o, const DataFacts& facts, Suggestion& suggestion) {
   if (o.threads > 0) config.training.threads = o.threads;
   const RunTiming timing = time_run(config, o.measure, interrupted);
   if (timing.steps == 0) return false;
-  const bool fixed = std::any_of(o.settings.begin(), o.settings.end(), [](const std::string& s) {
-    return s.starts_with("training.steps=");
-  });
-  const int64_t steps = suggestion.config.training.steps;
+  std::vector<std::string> fixed;
+  for (const std::string& setting : o.settings)
+    fixed.push_back(setting.substr(0, setting.find('=')));
   fit_time(suggestion, facts, {timing.setup, timing.step, timing.validation, timing.test},
-           o.minutes);
-  if (fixed) suggestion.config.training.steps = steps;
+           o.minutes, fixed);
   return true;
 }
 
 int init(const Options& o) {
   const fs::path out = o.out.empty() ? default_out(o.data) : fs::path(o.out);
   check_out(o, out);
+  if (find_not_utf8(o.data) != std::string::npos) {
+    throw std::invalid_argument(fmt::format(
+        "{}: the name is not UTF-8, as a config that holds it must be; rename it", o.data));
+  }
   if (o.minutes > 0 && o.measure <= 0) {
     throw std::invalid_argument("--minutes needs a measurement; leave out --measure 0");
   }

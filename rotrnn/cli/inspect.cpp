@@ -12,10 +12,12 @@
 #include <set>
 
 #include "rotrnn/cli/inspect_sample.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/detect.h"
 #include "rotrnn/data/task_table.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/kernels/threads.h"
 #include "rotrnn/training/config.h"
 
@@ -241,7 +243,7 @@ void print_json(const Data& data, Look look, int64_t samples) {
     }
     out.push_back(std::move(line));
   }
-  fmt::print("{}\n", out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json_line(out);
 }
 
 void print_lengths(const Data& data, const std::vector<Facts>& facts) {
@@ -326,7 +328,7 @@ void print_text(const Data& data, Look look, const Options& o) {
   std::vector<Facts> facts;
   for (const Set& set : data.sets) facts.push_back(facts_of(set, *data.records));
   fmt::print("{}, lengths in {}", data.options.name, unit_of(data));
-  if (!data.preprocessing.tokens()) fmt::print(" of {} channel(s)", form.channels);
+  if (!data.preprocessing.tokens()) fmt::print(" of {}", counted(form.channels, "channel"));
   if (form.towers > 1) fmt::print(", of {} sequences together", form.towers);
   fmt::print("\n");
   print_lengths(data, facts);
@@ -367,19 +369,19 @@ void write_images(const Data& data, Look look, const Options& o) {
       ++written;
     }
   }
-  fmt::print(stderr, "{}: {} pictures\n", o.images, written);
+  tell("{}: {} pictures\n", o.images, written);
 }
 
 int inspect(const Options& o) {
   const TaskOptions options = task_options(o);
   const int threads = o.threads > 0 ? o.threads : kernels::available_threads();
   const Data data = o.config.empty() ? read_data(options, threads) : load_data(options, threads);
-  for (const std::string& message : data.messages) fmt::print(stderr, "{}\n", message);
+  for (const std::string& message : data.messages) tell("{}\n", message);
   if (data.records->classes.size() == 1 && options.target == TaskTarget::label) {
-    fmt::print(stderr,
-               "all examples have the label \"{}\"; if their names tell another, see "
-               "task.label_pattern\n",
-               data.records->classes[0]);
+    tell(
+        "all examples have the label \"{}\"; if their names tell another, see "
+        "task.label_pattern\n",
+        data.records->classes[0]);
   }
   const Look look = look_of(*data.records, data.preprocessing, o.width);
   if (!o.images.empty()) write_images(data, look, o);

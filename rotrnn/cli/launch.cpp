@@ -17,6 +17,7 @@
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/distributed/reach.h"
+#include "rotrnn/io/tell.h"
 
 namespace rotrnn::cli {
 namespace {
@@ -75,7 +76,7 @@ void set(const char* name, const std::string& value) {
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   ::execv("/proc/self/exe", argv.data());
-  fmt::print(stderr, "rotrnn launch: cannot start rank {}: {}\n", rank, std::strerror(errno));
+  tell("rotrnn launch: cannot start rank {}: {}\n", rank, std::strerror(errno));
   ::_exit(1);
 }
 
@@ -107,7 +108,7 @@ void relay(Process& process, int rank) {
   if (got > 0) process.line.append(buffer, static_cast<size_t>(got));
   if (got <= 0 && !process.line.empty()) process.line += '\n';
   for (size_t end; (end = process.line.find('\n')) != std::string::npos;) {
-    fmt::print(stderr, "[rank {}] {}\n", rank, process.line.substr(0, end));
+    tell("[rank {}] {}\n", rank, process.line.substr(0, end));
     process.line.erase(0, end + 1);
   }
   if (got <= 0) {
@@ -137,8 +138,7 @@ class Launcher {
       read_errors();
       reap();
       if (failed_ && running() && Clock::now() > deadline_) {
-        fmt::print(stderr, "rotrnn launch: the others did not end within {} s and are killed\n",
-                   kGrace.count());
+        tell("rotrnn launch: the others did not end within {} s and are killed\n", kGrace.count());
         signal_all(SIGKILL);
         deadline_ = Clock::time_point::max();
       }
@@ -195,8 +195,8 @@ class Launcher {
       const int code = killed ? 1 : WEXITSTATUS(status);
       if (code == 0) continue;
       if (killed && !failed_) {
-        fmt::print(stderr, "rotrnn launch: rank {} was ended by signal {} ({})\n", rank,
-                   WTERMSIG(status), strsignal(WTERMSIG(status)));
+        tell("rotrnn launch: rank {} was ended by signal {} ({})\n", rank, WTERMSIG(status),
+             strsignal(WTERMSIG(status)));
       }
       if (!failed_) deadline_ = Clock::now() + kGrace;
       failed_ = true;

@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <exception>
-#include <map>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/version.h"
+#include "rotrnn/io/tell.h"
 
 namespace {
+
+using rotrnn::tell;
 
 constexpr int kFailed = 1, kWrongUse = 2;
 
@@ -18,15 +22,25 @@ std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
 
+// What was printed may not have arrived: a full disk shows when the rest is written out.
+int printed(int code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  tell(
+      "rotrnn: standard output could not be written, so what was printed is not whole; is the "
+      "disk full?\n");
+  return code == 0 ? kFailed : code;
+}
+
 }  // namespace
 
 void rotrnn::cli::add_engine_options(CLI::App& command, EngineOptions& engine) {
   command.add_option("--threads", engine.threads, "0: as many as the process may use")
       ->check(CLI::Range(0, 4096));
-  const std::map<std::string, Kernels> names{{"fused", Kernels::fused},
-                                             {"reference", Kernels::reference}};
-  command.add_option("--kernels", engine.kernels, "fused (default) or reference")
-      ->transform(CLI::CheckedTransformer(names));
+  const auto choose = [&engine](const std::string& name) {
+    engine.kernels = name == "fused" ? Kernels::fused : Kernels::reference;
+  };
+  command.add_option_function<std::string>("--kernels", choose, "fused (default) or reference")
+      ->check(CLI::IsMember({"fused", "reference"}));
 }
 
 int main(int argc, char** argv) {
@@ -61,14 +75,14 @@ int main(int argc, char** argv) {
   add_report(app, action);
   try {
     app.parse(ours, argv);
-    return action();
+    return printed(action());
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUse;
+    return printed(app.exit(error) == 0 ? 0 : kWrongUse);
   } catch (const std::invalid_argument& error) {
-    fmt::print(stderr, "rotrnn: {}\n", error.what());
+    tell("rotrnn: {}\n", error.what());
     return kWrongUse;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "rotrnn: {}\n", first_line(error.what()));
+    tell("rotrnn: {}\n", first_line(error.what()));
     return kFailed;
   }
 }

@@ -9,9 +9,11 @@
 #include <optional>
 
 #include "rotrnn/cli/interrupt.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
 #include "rotrnn/data/pathfinder_files.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn::cli {
@@ -44,15 +46,15 @@ class Count {
     if (quiet_ || (now - shown_ < pause && done < total_) || (!terminal_ && now < pause)) return;
     shown_ = now;
     const double rate = static_cast<double>(done) / std::max(now, 1e-9);
-    fmt::print(stderr, "{}{} of {} pictures  {} a second  {} left{}", terminal_ ? "\r\033[K" : "",
-               grouped(done), grouped(total_), grouped(static_cast<int64_t>(rate)),
-               duration(static_cast<double>(total_ - done) / std::max(rate, 1e-9)),
-               terminal_ ? "" : "\n");
+    tell("{}{} of {} pictures  {} a second  {} left{}", terminal_ ? "\r\033[K" : "", grouped(done),
+         grouped(total_), grouped(static_cast<int64_t>(rate)),
+         duration(static_cast<double>(total_ - done) / std::max(rate, 1e-9)),
+         terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 
   void finish() const {
-    if (terminal_ && shown_ >= 0) fmt::print(stderr, "\r\033[K");
+    if (terminal_ && shown_ >= 0) tell("\r\033[K");
   }
 
   double seconds() const {
@@ -81,6 +83,7 @@ Image both_sizes(uint64_t seed) {
 }
 
 int make_sheet(const MakeOptions& o) {
+  check_free(o.sheet, o.files.overwrite, "--overwrite");
   const std::string png = encode_png(both_sizes(o.files.seed));
   write_file_atomically(o.sheet, png);
   fmt::print("{}: four pictures of each class, {}\n", o.sheet,
@@ -107,15 +110,14 @@ int make_set(MakeOptions o) {
   const std::string folder = pathfinder_folder(o.out, generator).string();
   const double rate = static_cast<double>(o.files.count) / std::max(count.seconds(), 1e-9);
   if (o.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"out", folder},
-                                              {"pictures", o.files.count},
-                                              {"size", generator.size},
-                                              {"contour_length", generator.contour_length},
-                                              {"distractors", generator.distractors},
-                                              {"distractor_length", generator.distractor_length},
-                                              {"seed", o.files.seed},
-                                              {"pictures_per_second", rate}}
-                           .dump());
+    print_json_line(nlohmann::ordered_json{{"out", folder},
+                                           {"pictures", o.files.count},
+                                           {"size", generator.size},
+                                           {"contour_length", generator.contour_length},
+                                           {"distractors", generator.distractors},
+                                           {"distractor_length", generator.distractor_length},
+                                           {"seed", o.files.seed},
+                                           {"pictures_per_second", rate}});
   } else {
     fmt::print("{}: {} pictures of {} × {} pixels, half of them with label 1, {} a second\n",
                folder, grouped(o.files.count), generator.size, generator.size,
@@ -153,7 +155,7 @@ void add_command(CLI::App& make, Action& action, const char* name, const char* a
       ->check(positive);
   command->add_option("--threads", o->files.threads, "0: as many as the process may use")
       ->check(CLI::Range(0, 4096));
-  command->add_flag("--overwrite", o->files.overwrite, "replace a set that is there");
+  command->add_flag("--overwrite", o->files.overwrite, "replace a set or a sheet that is there");
   command->add_flag("--json", o->json, "one line of JSON");
   auto* sheet = command->add_option("--sheet", o->sheet,
                                     "instead, write a PNG file with examples of both sizes");

@@ -88,7 +88,7 @@ std::string command_of(const Options& o) {
   std::string text = program() + " norms";
   if (!o.config.empty()) text += " " + shell_word(o.config);
   if (o.paper) text += " --paper";
-  text += fmt::format(" --layers {} --depth {} --seeds {}", o.layers, o.depth, o.seeds);
+  text += fmt::format(" --layers {} --depth {} --seeds {}", shell_word(o.layers), o.depth, o.seeds);
   for (const std::string& setting : o.settings) text += " --set " + shell_word(setting);
   return text;
 }

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
+#include "rotrnn/io/lines.h"
 #include "rotrnn/training/predictor.h"
 
 namespace rotrnn::cli {
@@ -70,7 +71,7 @@ void print_prediction(const Options& o, const TaskFacts& facts, nlohmann::ordere
                       const Prediction& p, const std::string& name) {
   if (o.json) {
     where.update(to_json(facts, p));
-    fmt::print("{}\n", where.dump());
+    print_json_line(where);
   } else {
     fmt::print("{}{}\n", name.empty() ? "" : name + "\t", to_text(facts, p));
   }
@@ -113,19 +114,18 @@ void predict_file(const Options& o, const std::string& file, Predictor& predicto
 }
 
 // A line that cannot be read stops everything with its place, after the answers before it.
-void predict_lines(const Options& o, std::istream& in, const std::string& file,
+void predict_lines(const Options& o, const ReadBytes& read, const std::string& file,
                    Predictor& predictor, const InputReader& reader) {
   std::vector<Line> lines;
+  LineReader in(read, file);
   bool table = false;
-  int64_t number = 0;
-  for (std::string text; std::getline(in, text);) {
-    ++number;
-    if (text.ends_with('\r')) text.pop_back();
-    if (number == 1 && text == "Source\tTarget") {  // the public ListOps files
+  for (std::string_view line; in.next(line);) {
+    const int64_t number = in.place().line;
+    if (number == 1 && line == "Source\tTarget") {  // the public ListOps files
       table = true;
       continue;
     }
-    if (table) text = text.substr(0, text.find('\t'));
+    const std::string text(table ? line.substr(0, line.find('\t')) : line);
     if (text.find_first_not_of(" \t") == std::string::npos) continue;
     try {
       reader.lines({text});
@@ -142,6 +142,12 @@ void predict_lines(const Options& o, std::istream& in, const std::string& file,
   answer(o, file, lines, predictor, reader);
 }
 
+size_t read_standard_input(char* out, size_t size) {
+  const size_t count = std::fread(out, 1, size, stdin);
+  if (std::ferror(stdin) == 0) return count;
+  throw std::runtime_error(fmt::format("standard input: {}", std::strerror(errno)));
+}
+
 int run(const Options& o) {
   Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.engine);
   const CheckpointHeader& header = predictor.header();
@@ -154,16 +160,15 @@ int run(const Options& o) {
             fmt::format("predict: task \"{}\" reads files, not standard input; name some",
                         header.config.task.name));
       }
-      predict_lines(o, std::cin, "standard input", predictor, reader);
+      predict_lines(o, read_standard_input, "standard input", predictor, reader);
     } else if (!reader.files_are_lines()) {
       predict_file(o, file, predictor, reader);
     } else if (std::filesystem::is_directory(file)) {
       throw std::runtime_error(
           fmt::format("{}: is a folder; name files with one input a line", file));
     } else {
-      std::ifstream in(file);
-      if (!in) throw std::runtime_error(fmt::format("{}: {}", file, std::strerror(errno)));
-      predict_lines(o, in, file, predictor, reader);
+      stream_file(file,
+                  [&](const ReadBytes& read) { predict_lines(o, read, file, predictor, reader); });
     }
   }
   return 0;

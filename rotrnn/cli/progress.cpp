@@ -12,6 +12,7 @@
 
 #include "rotrnn/cli/score.h"
 #include "rotrnn/cli/text.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/io/terminal_plot.h"
 
 namespace rotrnn::cli {
@@ -108,20 +109,24 @@ Progress::Progress(bool quiet)
       terminal_(isatty(STDERR_FILENO) == 1 && environment("TERM") != "dumb"),
       colour_(terminal_ && environment("NO_COLOR").empty()) {}
 
+Progress::~Progress() {
+  clear();
+}
+
 void Progress::clear() {
-  if (drawn_) fmt::print(stderr, "\r\033[K");
+  if (drawn_) tell("\r\033[K");
   drawn_ = false;
 }
 
 void Progress::message(const std::string& text) {
   if (quiet_) return;
   clear();
-  fmt::print(stderr, "{}\n", text);
+  tell("{}\n", text);
 }
 
 void Progress::warning(const std::string& text) {
   clear();
-  fmt::print(stderr, "warning: {}\n", text);
+  tell("warning: {}\n", text);
 }
 
 void Progress::step(const StepReport& r) {
@@ -138,9 +143,9 @@ void Progress::step(const StepReport& r) {
     draw(r);
     return;
   }
-  fmt::print(stderr, "step {}/{}  loss {:.4f}  {} tokens/s  {} left{}\n", r.step, r.steps, r.loss,
-             grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left),
-             r.skipped > 0 ? fmt::format("  {} skipped", grouped(r.skipped)) : "");
+  tell("step {}/{}  loss {:.4f}  {} tokens/s  {} left{}\n", r.step, r.steps, r.loss,
+       grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left),
+       r.skipped > 0 ? fmt::format("  {} skipped", grouped(r.skipped)) : "");
 }
 
 void Progress::draw(const StepReport& r) {
@@ -163,7 +168,7 @@ void Progress::draw(const StepReport& r) {
   // The last column stays free: some terminals wrap there.
   const std::string line = line_of(pieces, terminal_columns() - 1, colour_);
   clear();
-  fmt::print(stderr, "{}", line);
+  tell("{}", line);
   std::fflush(stderr);
   drawn_ = true;
 }
@@ -191,7 +196,7 @@ void Progress::finish() {
     pieces.push_back({3, sparkline(scores_, 2 * kSpark), kGreen});
     pieces.push_back({2, text(scores_.back())});
   }
-  fmt::print(stderr, "{}\n", line_of(pieces, terminal_columns() - 1, colour_));
+  tell("{}\n", line_of(pieces, terminal_columns() - 1, colour_));
 }
 
 }  // namespace rotrnn::cli

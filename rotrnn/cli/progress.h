@@ -27,6 +27,10 @@ class Curve {
 class Progress {
  public:
   explicit Progress(bool quiet);
+  /// Removes the moving line, so that an error does not stand behind it.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
   void message(const std::string& text);
   /// Also when quiet.
   void warning(const std::string& text);

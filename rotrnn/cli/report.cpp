@@ -22,16 +22,6 @@ struct Options {
   bool force = false;
 };
 
-void check_free(const fs::path& file, bool force) {
-  if (fs::is_directory(file)) {
-    throw std::invalid_argument(fmt::format("{}: is a folder; name a file", file.string()));
-  }
-  if (!force && fs::exists(file)) {
-    throw std::invalid_argument(
-        fmt::format("{} exists; --force replaces it, or choose another name", file.string()));
-  }
-}
-
 int run(const Options& o) {
   const fs::path first = fs::path(o.folders.front()).lexically_normal();
   const fs::path out = !o.out.empty()          ? fs::path(o.out)
@@ -52,9 +42,10 @@ int run(const Options& o) {
     write_file_atomically(files[i], report.pictures[i].svg);
   }
   write_file_atomically(out, report.html);
-  fmt::print("{}: {} runs, {}; open it in a browser\n", out.string(), report.runs,
+  fmt::print("{}: {}, {}; open it in a browser\n", out.string(),
+             counted(static_cast<int64_t>(report.runs), "run"),
              bytes(static_cast<double>(report.html.size())));
-  if (!files.empty()) fmt::print("{}: {} charts\n", o.svg, files.size());
+  if (!files.empty()) fmt::print("{}: {}\n", o.svg, counted(std::ssize(files), "chart"));
   return 0;
 }
 

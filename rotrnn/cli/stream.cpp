@@ -17,9 +17,11 @@
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/interrupt.h"
+#include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/latency.h"
 #include "rotrnn/cli/stream_input.h"
 #include "rotrnn/cli/text.h"
+#include "rotrnn/io/tell.h"
 
 namespace rotrnn::cli {
 namespace {
@@ -129,7 +131,7 @@ class Reporter {
     } else {
       out["values"] = answer_;
     }
-    fmt::print("{}\n", out.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+    print_json_line(out);
   }
 
   void print_text(int64_t step, bool final) const {
@@ -230,21 +232,21 @@ class Run {
                              {"busy_seconds", pushes_.total()},
                              {"load_ms", 1e3 * load},
                              {"stream_bytes", stream_.memory()}};
-      fmt::print("{}\n", out.dump());
+      print_json_line(out);
       return;
     }
     const auto times = [](const Latency& l) {
       return fmt::format("p50 {:.1f}, p99 {:.1f}, max {:.1f} µs", 1e6 * l.quantile(0.5),
                          1e6 * l.quantile(0.99), 1e6 * l.largest());
     };
-    fmt::print(stderr, "{} steps in {} pushes, {} steps/s; a push: {}; a step: {}\n",
-               grouped(received_), grouped(pushes_.count()), grouped(static_cast<int64_t>(rate)),
-               times(pushes_), times(steps_));
+    tell("{} steps in {} pushes, {} steps/s; a push: {}; a step: {}\n", grouped(received_),
+         grouped(pushes_.count()), grouped(static_cast<int64_t>(rate)), times(pushes_),
+         times(steps_));
     if (info_.rate > 0) {
-      fmt::print(stderr, "{:.0f} × real time; ", rate / static_cast<double>(info_.rate));
+      tell("{:.0f} × real time; ", rate / static_cast<double>(info_.rate));
     }
-    fmt::print(stderr, "{} for this stream; the model was loaded in {:.1f} ms\n",
-               bytes(static_cast<double>(stream_.memory())), 1e3 * load);
+    tell("{} for this stream; the model was loaded in {:.1f} ms\n",
+         bytes(static_cast<double>(stream_.memory())), 1e3 * load);
   }
 
  private:

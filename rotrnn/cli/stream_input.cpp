@@ -252,9 +252,10 @@ void check_takes(const std::string& format, const ModelInfo& info) {
   if (fits) return;
   throw std::invalid_argument(fmt::format(
       "--format {}: this model takes {}", format,
-      !info.tokens ? fmt::format("values of {} channel(s): wav, s16, f32, u8 or csv", info.inputs)
-      : info.text  ? "text (bytes) or token numbers (tokens)"
-                   : "token numbers (tokens)"));
+      !info.tokens
+          ? fmt::format("values of {}: wav, s16, f32, u8 or csv", counted(info.inputs, "channel"))
+      : info.text ? "text (bytes) or token numbers (tokens)"
+                  : "token numbers (tokens)"));
 }
 
 }  // namespace
@@ -269,6 +270,14 @@ std::string guess_stream_format(std::string_view first, const ModelInfo& info,
   if (info.text) return "bytes";
   if (info.tokens) return "tokens";
   if (is_wav(first)) return "wav";
+  for (const std::string_view packed : {"fLaC", "OggS", "ID3", "FORM", "\xff\xfb"}) {
+    if (!first.starts_with(packed)) continue;
+    throw std::runtime_error(
+        fmt::format("{}: begins with {}, as FLAC, Ogg, MP3 and AIFF do, which a stream does not "
+                    "read; unpack it: ffmpeg -loglevel error -i FILE{} -f wav - | rotrnn stream "
+                    "MODEL",
+                    name, excerpt(packed), info.rate > 0 ? fmt::format(" -ar {}", info.rate) : ""));
+  }
   if (looks_like_text(first)) return "csv";
   if (first.empty()) return "csv";  // nothing at all is nothing in any format
   if (info.rate > 0 && info.inputs == 1) return "s16";

@@ -7,27 +7,9 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "rotrnn/io/terminal_plot.h"
+
 namespace rotrnn::cli {
-namespace {
-
-// Characters on the screen: continuation bytes of UTF-8 take no place.
-size_t width_of(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-}  // namespace
-
-std::string grouped(int64_t number) {
-  const std::string digits = std::to_string(number);
-  std::string out;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    const bool separate = i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-';
-    if (separate) out += ',';
-    out += digits[i];
-  }
-  return out;
-}
 
 std::string duration(double seconds) {
   const auto s = static_cast<int64_t>(std::llround(std::max(0.0, seconds)));
@@ -50,6 +32,9 @@ std::string bytes(double count) {
 
 std::string table(const std::vector<std::vector<std::string>>& rows,
                   const std::vector<size_t>& right) {
+  const auto width_of = [](const std::string& cell) {
+    return static_cast<size_t>(columns_of(cell));
+  };
   std::vector<size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));

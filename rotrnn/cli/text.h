@@ -4,10 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace rotrnn::cli {
+#include "rotrnn/io/number.h"
 
-/// 12345678 as 12,345,678.
-std::string grouped(int64_t number);
+namespace rotrnn::cli {
 
 /// Seconds as people say them: "48 s", "3 min 07 s", "2 h 05 min".
 std::string duration(double seconds);

@@ -205,7 +205,9 @@ void add_train(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train a network by a config");
   command->add_option("config", options->config,
                       "TOML file, such as configs/lra/listops.toml; none: the quick start");
-  command->add_option("--out", options->out, "run folder (default: runs/NAME-OF-CONFIG)");
+  command->add_option(
+      "--out", options->out,
+      "run folder (default: runs/NAME-OF-CONFIG, or runs/NAME-2, … when that is taken)");
   command->add_option("--set", options->settings, "change a key: --set training.steps=100")
       ->take_all()
       ->allow_extra_args(false);

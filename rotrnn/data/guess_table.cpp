@@ -269,6 +269,13 @@ Guess guess_steps(const Table& t, std::size_t files) {
     say(guess, &TaskOptions::id_column, "id_column", *id, "rows that have the same are one series");
   }
   if (!left_out.empty()) {
+    for (const auto& channel : channels) {
+      if (channel.find(',') == std::string::npos) continue;
+      t.fail(
+          fmt::format("the column \"{}\" has a comma in its name, by which "
+                      "task.channel_columns tells names apart; rename it",
+                      channel));
+    }
     guess.task.channel_columns = fmt::format("{}", fmt::join(channels, ", "));
     guess.reasons.push_back(
         {"task.channel_columns", fmt::format("without {}", fmt::join(left_out, ", "))});

@@ -4,6 +4,7 @@
 
 #include "rotrnn/data/cache.h"
 #include "rotrnn/data/task_table.h"
+#include "rotrnn/io/utf8.h"
 
 namespace rotrnn {
 namespace {
@@ -28,6 +29,13 @@ Records read_anew(const Task& task, const TaskOptions& options, int threads) {
   if (records.size() == 0) {
     throw std::runtime_error(
         fmt::format("{}: there are no examples of task \"{}\" in it", options.path, task.name));
+  }
+  for (const std::string& name : records.classes) {
+    const size_t at = find_not_utf8(name);
+    if (at == std::string::npos) continue;
+    throw std::runtime_error(
+        fmt::format("{}: the name of the class \"{}…\" is not UTF-8 from byte {} on; rename it",
+                    options.path, std::string_view(name).substr(0, at), at));
   }
   return records;
 }

@@ -21,6 +21,7 @@
 #include "rotrnn/distributed/group.h"
 #include "rotrnn/distributed/reach.h"
 #include "rotrnn/distributed/watch.h"
+#include "rotrnn/io/tell.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
@@ -339,7 +340,7 @@ Group::Group(const Place& place, double timeout, bool bind) : place_(place) {
 
   impl->watch = std::make_unique<Watch>(board_of(open_store(place, timeout, false)), place.rank,
                                         names, limits_of(timeout), [](const std::string& verdict) {
-                                          fmt::print(stderr, "rotrnn: stopped: {}\n", verdict);
+                                          tell("rotrnn: stopped: {}\n", verdict);
                                           std::_Exit(1);
                                         });
   impl_ = std::move(impl);

@@ -142,7 +142,23 @@ void drop_cache(const fs::path& file) {
   if (descriptor >= 0) ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
 
-AtomicFile::AtomicFile(fs::path target) : target_(std::move(target)) {
+void check_free(const fs::path& file, bool replace, std::string_view option) {
+  if (fs::is_directory(file)) {
+    throw std::invalid_argument(fmt::format("{}: is a folder; name a file", file.string()));
+  }
+  if (!replace && fs::exists(file)) {
+    throw std::invalid_argument(
+        fmt::format("{}: exists; {} replaces it, or choose another name", file.string(), option));
+  }
+}
+
+AtomicFile::AtomicFile(fs::path target)
+    : target_(fs::is_symlink(target) ? fs::weakly_canonical(target) : std::move(target)) {
+  if (fs::exists(target_) && !fs::is_regular_file(target_)) {
+    throw std::runtime_error(
+        fmt::format("{}: is no regular file and cannot be replaced by one; choose another name",
+                    target_.string()));
+  }
   // Not mkstemp: it creates files that only their owner may read. A name can be taken by what a
   // killed process with the same id left.
   static std::atomic<unsigned> counter = 0;

@@ -22,6 +22,8 @@ void drop_cache(const std::filesystem::path& file);
 class AtomicFile {
  public:
   /// Opens a temporary file beside `target`, because a rename is atomic only within a file system.
+  /// Behind a symbolic link the file that it leads to is replaced, and the link stays.
+  /// std::runtime_error when there is something else than a file, such as a pipe or a device.
   explicit AtomicFile(std::filesystem::path target);
 
   /// Removes the temporary file unless commit() was reached.
@@ -46,6 +48,11 @@ class AtomicFile {
   std::filesystem::path temporary_;
   int descriptor_ = -1;
 };
+
+/// std::invalid_argument when `file` is a folder, or is there and not to be replaced; `option` is
+/// the one that replaces it.
+void check_free(const std::filesystem::path& file, bool replace,
+                std::string_view option = "--force");
 
 /// Replaces `file` by `contents`; after a failure, or a kill, the previous file is still there.
 void write_file_atomically(const std::filesystem::path& file, std::string_view contents);

@@ -72,4 +72,19 @@ std::string not_a_number_message(std::string_view text) {
   return fmt::format("{} is not a number", excerpt(inner));
 }
 
+std::string grouped(int64_t number) {
+  const std::string digits = std::to_string(number);
+  std::string out;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    const bool separate = i > 0 && (digits.size() - i) % 3 == 0 && digits[i - 1] != '-';
+    if (separate) out += ',';
+    out += digits[i];
+  }
+  return out;
+}
+
+std::string counted(int64_t number, std::string_view thing) {
+  return grouped(number) + " " + std::string(thing) + (number == 1 ? "" : "s");
+}
+
 }  // namespace rotrnn

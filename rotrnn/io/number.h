@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,5 +19,11 @@ std::optional<float> to_float(std::string_view text);
 
 /// Says why a text is not a number that is read, and what to do: `"n/a" is not a number; ...`.
 std::string not_a_number_message(std::string_view text);
+
+/// 12345678 as 12,345,678.
+std::string grouped(int64_t number);
+
+/// "1 run", "2,000 runs".
+std::string counted(int64_t number, std::string_view thing);
 
 }  // namespace rotrnn

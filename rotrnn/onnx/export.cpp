@@ -22,20 +22,6 @@ OnnxKind kind_of(const std::string& graph) {
       fmt::format("there is no ONNX graph \"{}\"; choose step, chunk, sequence or all", graph));
 }
 
-// Why a model has no graphs with states.
-std::string whole_only(const OnnxSource& source) {
-  if (source.info().bidirectional) {
-    return "a bidirectional model needs the end of a sequence before it can say anything about its "
-           "beginning";
-  }
-  if (source.info().towers == 2)
-    return "a model of pairs tells something about two whole sequences";
-  if (!source.preprocessing().order.empty()) {
-    return "this model reads the steps of a sequence in an order of its own";
-  }
-  return {};
-}
-
 std::vector<OnnxFile> files_of(const OnnxRequest& request, bool streams) {
   if (request.graph != "all") return {{request.out, request.graph, 0}};
   fs::path stem = request.out;
@@ -48,23 +34,12 @@ std::vector<OnnxFile> files_of(const OnnxRequest& request, bool streams) {
   return files;
 }
 
-void check_free(const OnnxFile& file, bool overwrite) {
-  const std::string name = file.file.string();
-  if (fs::is_directory(file.file)) {
-    throw std::invalid_argument(fmt::format("{}: is a folder; choose another --out", name));
-  }
-  if (!overwrite && fs::exists(file.file)) {
-    throw std::invalid_argument(
-        fmt::format("{}: exists; choose another --out, or --force to replace it", name));
-  }
-}
-
 }  // namespace
 
 OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxRequest& request) {
   const OnnxSource source(std::move(bytes), where);
   OnnxReport report;
-  report.whole_only = whole_only(source);
+  report.whole_only = source.whole_only();
   const bool streams = report.whole_only.empty();
   if (request.graph != "all" && kind_of(request.graph) != OnnxKind::sequence && !streams) {
     throw std::invalid_argument(fmt::format("{}: {}, so there is no {} graph; use --graph sequence",
@@ -76,7 +51,7 @@ OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxReq
                                             (request.out / "model.onnx").string()));
   }
   report.files = files_of(request, streams);
-  for (const OnnxFile& file : report.files) check_free(file, request.overwrite);
+  for (const OnnxFile& file : report.files) check_free(file.file, request.overwrite);
   std::deque<AtomicFile> written;  // that take their names when all are complete
   for (OnnxFile& file : report.files) {
     const OnnxKind kind = kind_of(file.graph);

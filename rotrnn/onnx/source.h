@@ -20,6 +20,8 @@ class OnnxSource {
 
   const runtime::ModelInfo& info() const { return model_->info(); }
   const Preprocessing& preprocessing() const { return model_->network().preprocessing; }
+  /// Why there are no graphs with states; empty when there are.
+  std::string whole_only() const { return model_->network().whole_only(); }
   const nlohmann::json& facts() const { return facts_; }
 
   bool has(const std::string& name) const { return file_.contains(name); }

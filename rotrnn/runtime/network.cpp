@@ -17,6 +17,18 @@ void Linear::run(const kernels::Table& simd, const float* x, size_t rows, float*
   simd.add_rows(out, outputs, bias, rows, outputs);
 }
 
+std::string Network::whole_only() const {
+  if (info.bidirectional) {
+    return "a bidirectional model needs the end of a sequence before it can say anything about its "
+           "beginning";
+  }
+  if (info.towers == 2) return "a model of pairs tells something about two whole sequences";
+  if (!preprocessing.order.empty()) {
+    return "this model reads the steps of a sequence in an order of its own";
+  }
+  return {};
+}
+
 void Network::encode(int32_t token, float* x) const {
   std::copy_n(encoder + static_cast<size_t>(token) * D(), D(), x);
 }

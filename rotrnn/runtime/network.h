@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "rotrnn/data/preprocess.h"
@@ -43,6 +44,8 @@ struct Network {
   size_t inputs() const { return static_cast<size_t>(info.inputs); }
   size_t outputs() const { return static_cast<size_t>(info.outputs); }
 
+  /// Why it takes whole sequences only; empty when it can stream.
+  std::string whole_only() const;
   /// x [D] from a token, which is within the vocabulary, or from the values of a step.
   void encode(int32_t token, float* x) const;
   void encode(const float* values, float* x) const;

@@ -31,22 +31,11 @@ struct StateHeader {
 };
 
 void check_streams(const Network& n) {
-  if (n.info.bidirectional) {
-    throw std::invalid_argument(
-        "a bidirectional model needs the end of a sequence before it can say anything about its "
-        "beginning, so it cannot stream; score whole sequences (Scorer, rotrnn_score), or train "
-        "with model.bidirectional = false");
-  }
-  if (n.info.towers == 2) {
-    throw std::invalid_argument(
-        "a model of pairs tells something about two whole sequences and cannot stream; score them "
-        "(Scorer, rotrnn_score)");
-  }
-  if (!n.preprocessing.order.empty()) {
-    throw std::invalid_argument(
-        "this model reads the steps of a sequence in an order of its own and cannot stream; score "
-        "whole sequences (Scorer, rotrnn_score)");
-  }
+  const std::string why = n.whole_only();
+  if (why.empty()) return;
+  throw std::invalid_argument(
+      why + ", so it cannot stream; score whole sequences (Scorer, rotrnn_score)" +
+      (n.info.bidirectional ? ", or train with model.bidirectional = false" : ""));
 }
 
 }  // namespace

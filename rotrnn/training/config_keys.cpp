@@ -59,7 +59,7 @@ void bind_task(const Section& add, TaskOptions& t) {
       "regular expression: examples with such a name are validation");
   add("test_pattern", &t.test_pattern, "the same for the test");
   add("target", choice(t.target, {"class", "value", "token_class", "forecast"}),
-      "what to tell: a class, values, a class for every step, or the next values");
+      "what to predict: a class, values, a class for every step, or the next values");
   add("text_column", &t.text_column, "CSV: the column with the text");
   add("series_column", &t.series_column,
       "CSV: the column with a whole series, its numbers separated by spaces");
@@ -147,11 +147,11 @@ void bind_init(const Section& add, InitOptions& i) {
 }
 
 void bind_lru(const Section& add, LruOptions& l) {
-  add("r_min", NumberKey{&l.r_min}, "LRU: smallest |λ| at the start");
-  add("r_max", NumberKey{&l.r_max}, "LRU: largest |λ| at the start, at most 1");
+  add("r_min", NumberKey{&l.r_min}, "LRU: smallest modulus of λ at the start");
+  add("r_max", NumberKey{&l.r_max}, "LRU: largest modulus of λ at the start, at most 1");
   add("max_phase", NumberKey{&l.max_phase, 0, 1e3, true}, "LRU: largest angle of λ at the start");
   add("gamma", choice(l.gamma, {"learned", "fixed"}),
-      "LRU: scale of the input, a parameter (paper), or √(1-|λ|²) in every pass (RotRNN's "
+      "LRU: scale of the input, a parameter (paper), or √(1 - abs(λ)²) in every pass (RotRNN's "
       "authors)");
 }
 

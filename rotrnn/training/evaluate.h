@@ -37,8 +37,9 @@ std::vector<ClassScore> class_scores(const Scores& scores);
 /// What `rotrnn eval` reports.
 struct Evaluation {
   Scores scores;
-  Majority majority;  // the label that says most often, of the same split
-  int64_t step = 0;   // of the checkpoint
+  Majority majority;       // the label that says most often, of the same split
+  int64_t step = 0;        // of the checkpoint
+  std::string checkpoint;  // its folder in the run: best, last, step-20
   std::vector<std::string> classes;
   std::vector<std::string> messages;  // about the data
 };

@@ -10,6 +10,7 @@
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/kernels/random.h"
 #include "rotrnn/layers/channel_layer.h"
+#include "rotrnn/runtime/network.h"
 #include "rotrnn/runtime/score.h"
 #include "rotrnn/training/network.h"
 #include "rotrnn/training/tensor_file.h"
@@ -224,7 +225,14 @@ void compare(SequenceModelImpl& model, const TaskFacts& facts,
   }
   const auto* at = exact.data_ptr<double>();
   for (size_t i = 0; i < said.size(); ++i) {
-    report.difference = std::max(report.difference, std::abs(at[i] - said[i]));
+    const double difference = std::abs(at[i] - said[i]);
+    if (!std::isfinite(at[i]) || !std::isfinite(said[i])) {
+      throw std::runtime_error(fmt::format(
+          "the network says {:g} and the folded model {:g}, so it was not written; the weights "
+          "overflow: train again with a smaller training.global_lr",
+          at[i], said[i]));
+    }
+    report.difference = std::max(report.difference, difference);
     report.largest = std::max(report.largest, std::abs(at[i]));
   }
   // Float32 through a deep network: 1e-6 to 1e-5 of the largest logit is usual.
@@ -253,17 +261,14 @@ FoldedRun fold_run(const fs::path& run, Which which) {
                                  {"model", description(header, *model, tensors)}});
   out.report.step = header.state.step;
   out.report.bytes = std::ssize(out.bytes);
-  out.report.streams = !header.config.model.bidirectional && header.facts.shape.towers == 1 &&
-                       header.facts.preprocessing.order.empty();
-  compare(*model, header.facts, runtime::Model::from_bytes(out.bytes, run.string()), out.report);
+  const auto loaded = runtime::Model::from_bytes(out.bytes, run.string());
+  out.report.streams = loaded->network().whole_only().empty();
+  compare(*model, header.facts, loaded, out.report);
   return out;
 }
 
 ExportReport export_model(const ExportRequest& request) {
-  if (!request.overwrite && fs::exists(request.out)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: exists; choose another --out, or --force to replace it", request.out.string()));
-  }
+  check_free(request.out, request.overwrite);
   const FoldedRun folded = fold_run(request.run, request.which);
   write_file_atomically(request.out, folded.bytes);
   return folded.report;

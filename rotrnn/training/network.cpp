@@ -211,8 +211,9 @@ void keep_every(int64_t k, CheckpointHeader& header) {
 }  // namespace
 
 Evaluation evaluate_run(const EvaluationRequest& request) {
-  Checkpoint checkpoint =
-      read_checkpoint(find_checkpoint(request.run, request.which), Parts::weights);
+  const std::filesystem::path folder =
+      std::filesystem::absolute(find_checkpoint(request.run, request.which)).lexically_normal();
+  Checkpoint checkpoint = read_checkpoint(folder, Parts::weights);
   CheckpointHeader& header = checkpoint.header;
   keep_every(request.keep_every, header);
   const int used = use_threads(request.engine.threads);
@@ -230,6 +231,7 @@ Evaluation evaluate_run(const EvaluationRequest& request) {
   out.scores = evaluate(*model, examples);
   if (out.scores.classes) out.majority = majority(examples, header.facts.shape.outputs);
   out.step = header.state.step;
+  out.checkpoint = folder.filename().string();
   out.classes = header.facts.classes;
   out.messages = data.messages;
   if (!checkpoint.checked) {

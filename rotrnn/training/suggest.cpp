@@ -8,6 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "rotrnn/io/number.h"
 #include "rotrnn/io/utf8.h"
 
 namespace rotrnn {
@@ -38,17 +39,23 @@ int64_t share_of(const std::vector<int64_t>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-// 1234 as 1,234.
-std::string grouped(int64_t number) {
-  std::string out = std::to_string(number);
-  for (auto at = std::ssize(out) - 3; at > 0; at -= 3) out.insert(static_cast<size_t>(at), ",");
-  return out;
-}
-
 // What is easy to read and close enough.
 int64_t rounded(double number) {
   const double unit = number < 100 ? 1 : number < 1000 ? 10 : 100;
   return std::max<int64_t>(1, static_cast<int64_t>(std::llround(number / unit) * unit));
+}
+
+// Steps that are once over all examples.
+double epoch_of(const Suggestion& s, const DataFacts& facts) {
+  const TrainingOptions& t = s.config.training;
+  const double per_step = t.batch_tokens > 0 ? static_cast<double>(t.batch_tokens) / s.length
+                                             : static_cast<double>(t.batch);
+  return std::max(1.0, static_cast<double>(facts.train) / per_step);
+}
+
+std::string over_text(double epochs) {
+  if (epochs < 1) return fmt::format("{:.0f} % of all examples once", 100 * epochs);
+  return fmt::format("about {:.0f} times over all examples", epochs);
 }
 
 // Chooses the settings one after the other; each is said with its reason.
@@ -247,21 +254,16 @@ class Chooser {
     say("training.weight_decay", "pulls matrices towards 0");
     say("training.warmup", "share of the steps in which the rates rise");
     say("training.clip", "longest gradient, so that one odd example does no harm");
-    out_.epochs = std::llround(
-        std::clamp(60 * std::sqrt(1000 / static_cast<double>(facts_.train)), 8.0, 100.0));
-    steps_per_epoch_ = std::max(1.0, static_cast<double>(facts_.train) / per_step);
-    t.steps = std::clamp<int64_t>(rounded(static_cast<double>(out_.epochs) * steps_per_epoch_), 300,
-                                  50000);
-    out_.epochs = epochs_of(t.steps);
-    say("training.steps", fmt::format("about {} times over all examples", out_.epochs));
+    const double epochs =
+        std::clamp(60 * std::sqrt(1000 / static_cast<double>(facts_.train)), 8.0, 100.0);
+    out_.length = mean_;
+    const double epoch = epoch_of(out_, facts_);
+    t.steps = std::clamp<int64_t>(rounded(std::round(epochs) * epoch), 300, 50000);
+    say("training.steps", over_text(static_cast<double>(t.steps) / epoch));
     t.evaluate_every = rounded(static_cast<double>(t.steps) / kEvaluations);
     t.checkpoint_every = t.evaluate_every;
     say("training.evaluate_every", "steps between looks at the validation examples");
     say("training.checkpoint_every", "steps between checkpoints, to go on from after a stop");
-  }
-
-  int64_t epochs_of(int64_t steps) const {
-    return std::max<int64_t>(1, std::llround(static_cast<double>(steps) / steps_per_epoch_));
   }
 
   void advise() {
@@ -279,7 +281,6 @@ class Chooser {
   Suggestion out_;
   int64_t length_ = 0;  // of a usual sequence as the network sees it
   double mean_ = 0;     // the same, of all
-  double steps_per_epoch_ = 1;
 };
 
 void set_reason(Suggestion& s, const std::string& key, const std::string& why) {
@@ -369,11 +370,11 @@ DataFacts facts_of(const TaskOptions& task, const TaskData& data) {
 
 std::vector<std::string> describe(const DataFacts& f) {
   std::vector<std::string> out;
-  out.push_back(fmt::format("{} examples to train on, {} for validation, {} for the test",
-                            grouped(f.train), grouped(f.validation), grouped(f.test)));
+  out.push_back(fmt::format("{} to train on, {} for validation, {} for the test",
+                            counted(f.train, "example"), grouped(f.validation), grouped(f.test)));
   out.push_back(f.shape.target == TargetKind::classes
                     ? classes_text(f)
-                    : fmt::format("{} value(s) to tell{}", f.shape.outputs,
+                    : fmt::format("{} to predict{}", counted(f.shape.outputs, "value"),
                                   f.shape.per_token ? " at every step" : ""));
   std::string lengths =
       f.shortest == f.longest
@@ -392,11 +393,14 @@ Suggestion suggest(const Guess& guess, const DataFacts& facts) {
   return Chooser(guess, facts).choose();
 }
 
-void fit_time(Suggestion& s, const DataFacts& facts, const RunCost& cost, double minutes) {
+void fit_time(Suggestion& s, const DataFacts& facts, const RunCost& cost, double minutes,
+              const std::vector<std::string>& fixed) {
   TrainingOptions& t = s.config.training;
-  const double epoch = static_cast<double>(t.steps) / static_cast<double>(s.epochs);
+  const auto is_fixed = [&](const char* key) {
+    return std::find(fixed.begin(), fixed.end(), key) != fixed.end();
+  };
   double test = cost.test;
-  if (minutes > 0 && test > 0.2 * 60 * minutes) {
+  if (minutes > 0 && !is_fixed("task.test") && test > 0.2 * 60 * minutes) {
     const double share = 0.2 * 60 * minutes / test;
     const auto kept = std::max<int64_t>(100, rounded(share * static_cast<double>(facts.test)));
     if (kept < facts.test) {
@@ -417,28 +421,28 @@ void fit_time(Suggestion& s, const DataFacts& facts, const RunCost& cost, double
   const double limit = 60 * (minutes > 0 ? minutes : kDefaultMinutes) - cost.setup - test;
   const double wanted = static_cast<double>(t.steps);
   double steps = minutes > 0 ? limit / cost.step : std::min(wanted, limit / cost.step);
-  const bool cut = minutes > 0 || steps < wanted;
+  const bool cut = !is_fixed("training.steps") && (minutes > 0 || steps < wanted);
   if (cut) steps = std::max(20.0, (limit - evaluations(steps) * cost.validation) / cost.step);
   // A long budget is no reason to see the same examples for ever.
-  const double most = 300 * epoch;
+  const double epoch = epoch_of(s, facts), most = 300 * epoch;
   const bool enough = steps > most;
   steps = std::min(steps, std::max(most, 1000.0));
   t.steps = cut ? rounded(steps) : t.steps;
-  s.epochs = std::max<int64_t>(1, std::llround(static_cast<double>(t.steps) / epoch));
-  const double share = static_cast<double>(t.steps) / epoch;
-  const std::string over = share < 1 ? fmt::format("{:.0f} % of all examples once", 100 * share)
-                                     : fmt::format("about {} times over all examples", s.epochs);
+  const std::string over = over_text(static_cast<double>(t.steps) / epoch);
   set_reason(s, "training.steps",
-             !cut          ? over
-             : enough      ? over + ", which is enough"
-             : minutes > 0 ? fmt::format("what {:g} minutes allow: {}", minutes, over)
+             is_fixed("training.steps") ? "as you said: " + over
+             : !cut                     ? over
+             : enough                   ? over + ", which is enough"
+             : minutes > 0              ? fmt::format("what {:g} minutes allow: {}", minutes, over)
                            : fmt::format("half an hour's: {}; more steps learn more", over));
   const double every = static_cast<double>(t.steps) / evaluations(static_cast<double>(t.steps));
-  t.evaluate_every = std::min(t.steps, rounded(every));
+  if (!is_fixed("training.evaluate_every")) t.evaluate_every = std::min(t.steps, rounded(every));
   // Work of at most two minutes is lost when the machine stops.
-  t.checkpoint_every =
-      std::clamp<int64_t>(rounded(120 / cost.step), 1, std::max<int64_t>(1, t.evaluate_every));
-  t.log_every = std::clamp<int64_t>(t.steps / 100, 1, 10);
+  if (!is_fixed("training.checkpoint_every")) {
+    t.checkpoint_every =
+        std::clamp<int64_t>(rounded(120 / cost.step), 1, std::max<int64_t>(1, t.evaluate_every));
+  }
+  if (!is_fixed("training.log_every")) t.log_every = std::clamp<int64_t>(t.steps / 100, 1, 10);
   s.seconds = cost.setup + test + static_cast<double>(t.steps) * cost.step +
               std::ceil(static_cast<double>(t.steps) / static_cast<double>(t.evaluate_every)) *
                   cost.validation;

@@ -38,7 +38,7 @@ struct Suggestion {
   std::vector<Reason> reasons;
   std::vector<std::string> advice;
   double seconds = 0;  // that training will take; 0: not known
-  int64_t epochs = 0;
+  double length = 1;   // of a sequence as it is trained on, in the mean
 };
 
 /// What the parts of a run take, in seconds, as measured.
@@ -51,8 +51,10 @@ struct RunCost {
 Suggestion suggest(const Guess& guess, const DataFacts& facts);
 
 /// Chooses the steps by what a step takes: those that the data are worth, at most half an hour's;
-/// or those that fit into `minutes` when it is not 0.
-void fit_time(Suggestion& suggestion, const DataFacts& facts, const RunCost& cost, double minutes);
+/// or those that fit into `minutes` when it is not 0. Keys in `fixed`, which the user has set,
+/// stay.
+void fit_time(Suggestion& suggestion, const DataFacts& facts, const RunCost& cost, double minutes,
+              const std::vector<std::string>& fixed = {});
 
 /// The suggestion as TOML with a comment for every key; parse_config() gives back its config.
 /// `header` are lines of comment to start with.

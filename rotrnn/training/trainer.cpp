@@ -14,6 +14,7 @@
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"
+#include "rotrnn/io/number.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/guard.h"
@@ -248,9 +249,9 @@ class Trainer {
         "{}: {} train, {} validation, {} test sequences, {:.0f} tokens on average",
         request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
         static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
-    say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {} threads", m.layer,
-                    m.depth, m.width, describe_layer(m), parameter_count(),
-                    model_->uses_fused() ? "fused" : "reference", threads_));
+    say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {}", m.layer, m.depth,
+                    m.width, describe_layer(m), parameter_count(),
+                    model_->uses_fused() ? "fused" : "reference", counted(threads_, "thread")));
     if (!group_.alone()) {
       say(fmt::format("{} ranks share every batch of {}", group_.size(),
                       options_.batch_tokens > 0

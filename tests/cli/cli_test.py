@@ -593,6 +593,33 @@ class WrongInput(Cli):
         self.fails("eval", "x", "--split", "tset", code=2, says="tset")
         self.fails("train", "--resume", code=2, says="--out")
 
+    def test_output_that_cannot_be_written_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            for command in (["data", "list"], ["info", "--keys"], ["--help"]):
+                done = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE, text=True,
+                                      timeout=60)
+                self.assertEqual(done.returncode, 1, command)
+                # Seen at the end, or in the middle of much text.
+                self.assertRegex(done.stderr, "standard output could not be written|No space left on device")
+
+    def test_a_log_that_cannot_be_written_does_not_end_training(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([PROGRAM, "train", self.config, "--out", "run"], cwd=self.folder, stderr=full,
+                                  stdout=subprocess.PIPE, text=True, timeout=300)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("test accuracy", done.stdout)
+
+    def test_names_that_are_not_utf8(self):
+        folder = self.folder / "texts"
+        for name in (b"good", b"b\xe4d"):
+            os.makedirs(os.fsencode(folder) + b"/" + name)
+            for i in range(30):
+                with open(os.fsencode(folder) + b"/" + name + b"/%d.txt" % i, "w") as file:
+                    file.write("some words")
+        self.fails("data", "inspect", folder, "--task", "text_folder", code=1, says=["is not UTF-8", "rename it"])
+        self.fails("train", self.config, "--set", "task.name=text_folder", "--set", f"task.path={folder}", code=1,
+                   says="is not UTF-8")
+
     def test_config(self):
         self.fails("train", "nowhere.toml", code=2, says="nowhere.toml")
         self.config.write_text(TINY + "\n[model.init]\nthta_max = 3\n")

@@ -26,7 +26,7 @@ class Base(unittest.TestCase):
 
     def run_program(self, *arguments, code=0):
         done = subprocess.run([PROGRAM, *map(str, arguments)], cwd=self.folder, text=True,
-                              capture_output=True, timeout=300,
+                              capture_output=True, errors="replace", timeout=300,
                               env={**os.environ, "XDG_CACHE_HOME": str(self.folder / "cache")})
         self.assertEqual(done.returncode, code, f"{arguments}\n{done.stdout}\n{done.stderr}")
         return done
@@ -163,7 +163,7 @@ class InitUse(Base):
     def test_nothing_is_replaced_unasked(self):
         self.write_ts()
         (self.folder / "waves.toml").write_text("# mine\n")
-        self.fails("waves.ts", code=2, says="replace it with --force")
+        self.fails("waves.ts", code=2, says="--force replaces it")
         self.assertEqual((self.folder / "waves.toml").read_text(), "# mine\n")
         self.init("waves.ts", "--force")
         self.assertIn("[task]", (self.folder / "waves.toml").read_text())
@@ -183,6 +183,13 @@ class InitUse(Base):
                   "--set", "task.label_column=verdict")
         config = tomllib.loads((self.folder / "reviews.toml").read_text())
         self.assertEqual(config["task"]["text_column"], "date")
+
+    def test_a_name_that_no_config_can_hold(self):
+        name = os.fsdecode(b"w\xe4ves.ts")
+        self.write_ts()
+        (self.folder / "waves.ts").rename(self.folder / name)
+        self.fails(name, code=2, says="the name is not UTF-8")
+        self.assertEqual(list(self.folder.glob("*.toml")), [])
 
     def test_wrong_data_say_what_is_wrong(self):
         self.fails("nowhere", code=1, says="nowhere: there is no such file or folder")

@@ -257,6 +257,13 @@ class Behaviour(Case):
         self.assertIn("50 steps", people.stderr.decode())
         self.assertIn("for this stream", people.stderr.decode())
 
+    def test_packed_sound_says_how_to_unpack_it(self):
+        self.model(rate=16000)
+        for begin in (b"fLaC", b"OggS", b"ID3", b"FORM"):
+            said = self.stream(begin + bytes(2000), code=1)
+            self.assertIn("ffmpeg", said)
+            self.assertIn("-ar 16000", said)
+
     def test_wrong_use(self):
         self.model()
         run = self.folder / "run"

@@ -134,6 +134,43 @@ TEST_F(AtomicFileTest, ReadNamesPathAndReason) {
   EXPECT_TRUE(has(folder, "Is a directory")) << folder;
 }
 
+TEST_F(AtomicFileTest, ALinkStaysAndWhatItLeadsToIsReplaced) {
+  fs::create_directory(folder_ / "disk");
+  write_file_atomically(folder_ / "disk" / "file", "old");
+  fs::create_symlink("disk/file", folder_ / "link");
+  write_file_atomically(folder_ / "link", "new");
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(read_file(folder_ / "disk" / "file"), "new");
+  EXPECT_EQ(names(), (Names{"disk", "link"}));
+}
+
+TEST_F(AtomicFileTest, PipesDevicesAndFoldersAreNotReplaced) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  fs::create_directory(folder_ / "folder");
+  for (const fs::path& target : {pipe, fs::path("/dev/null"), folder_ / "folder"}) {
+    const std::string error = message_of([&] { write_file_atomically(target, "x"); });
+    EXPECT_TRUE(has(error, target.string() + ": is no regular file")) << error;
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_EQ(names(), (Names{"folder", "pipe"}));
+}
+
+TEST_F(AtomicFileTest, OnlyWhatIsFreeOrMayBeReplacedIsTaken) {
+  const fs::path file = folder_ / "file";
+  EXPECT_NO_THROW(check_free(file, false));
+  write_file_atomically(file, "x");
+  EXPECT_NO_THROW(check_free(file, true));
+  try {
+    check_free(file, false, "--overwrite");
+    ADD_FAILURE() << "a file that is there was taken";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_TRUE(has(error.what(), "exists; --overwrite replaces it")) << error.what();
+  }
+  EXPECT_THROW(check_free(folder_, true), std::invalid_argument);
+}
+
 TEST_F(AtomicFileTest, WritesInTheCurrentFolder) {
   const fs::path before = fs::current_path();
   fs::current_path(folder_);
@@ -211,8 +248,10 @@ TEST_F(AtomicFileTest, MissingFolderNamesPathAndReason) {
 }
 
 TEST_F(AtomicFileTest, FailedRenameLeavesTheTargetAndNoTemporary) {
-  fs::create_directory(folder_ / "taken");
-  const std::string message = message_of([&] { write_file_atomically(folder_ / "taken", "x"); });
+  AtomicFile file(folder_ / "taken");
+  file.write("x", 1);
+  fs::create_directory(folder_ / "taken");  // by somebody else in the meantime
+  const std::string message = message_of([&] { file.commit(); });
   EXPECT_TRUE(has(message, "Is a directory")) << message;
   EXPECT_TRUE(has(message, "unchanged")) << message;
   EXPECT_EQ(names(), Names{"taken"});

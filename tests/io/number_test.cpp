@@ -47,5 +47,20 @@ TEST(Number, MessagesSayWhatToDo) {
   }
 }
 
+TEST(Number, DigitsAreGroupedByThrees) {
+  for (const auto& [number, text] :
+       std::initializer_list<std::pair<int64_t, const char*>>{{0, "0"},
+                                                              {999, "999"},
+                                                              {1000, "1,000"},
+                                                              {-999, "-999"},
+                                                              {-123456, "-123,456"},
+                                                              {12345678, "12,345,678"}}) {
+    EXPECT_EQ(grouped(number), text);
+  }
+  EXPECT_EQ(counted(1, "run"), "1 run");
+  EXPECT_EQ(counted(0, "run"), "0 runs");
+  EXPECT_EQ(counted(2000, "run"), "2,000 runs");
+}
+
 }  // namespace
 }  // namespace rotrnn

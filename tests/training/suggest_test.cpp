@@ -154,6 +154,38 @@ TEST(Suggest, AShortBudgetTestsOnAPart) {
   EXPECT_EQ(parse_config(to_commented_toml(s, {}), "test").task.counts.test, 7500);
 }
 
+TEST(Suggest, WhatTheUserSetStays) {
+  DataFacts f = facts(DataKind::text, 20'000, 1000);
+  f.test = 25'000;
+  const RunCost cost{1, 0.1, 4, 40};
+  const auto fitted = [&](const std::vector<std::string>& fixed) {
+    Suggestion s = suggest(audio_guess(), f);
+    TrainingOptions& t = s.config.training;
+    t.steps = 4321;
+    t.evaluate_every = 77;
+    t.checkpoint_every = 78;
+    t.log_every = 79;
+    fit_time(s, f, cost, 1, fixed);
+    return s;
+  };
+  const Suggestion kept = fitted({"training.steps", "training.evaluate_every",
+                                  "training.checkpoint_every", "training.log_every", "task.test"});
+  EXPECT_EQ(kept.config.training.steps, 4321);
+  EXPECT_EQ(kept.config.training.evaluate_every, 77);
+  EXPECT_EQ(kept.config.training.checkpoint_every, 78);
+  EXPECT_EQ(kept.config.training.log_every, 79);
+  EXPECT_EQ(kept.config.task.counts.test, 0);
+  // The time is that of the kept steps: 432 s of training, 57 evaluations of 4 s, the test, the
+  // rest.
+  EXPECT_NEAR(kept.seconds, 432.1 + 57 * 4 + 40 + 1, 1);
+  test::expect_contains(to_commented_toml(kept, {}), "as you said");
+  const TrainingOptions chosen = fitted({}).config.training;
+  EXPECT_NE(chosen.steps, 4321);
+  EXPECT_NE(chosen.evaluate_every, 77);
+  EXPECT_NE(chosen.checkpoint_every, 78);
+  EXPECT_NE(chosen.log_every, 79);
+}
+
 TEST(Suggest, RareClassesAreMentioned) {
   DataFacts f = facts(DataKind::series, 1000, 100, 2);
   EXPECT_TRUE(suggest(audio_guess(), f).advice.empty());
