@@ -38,6 +38,10 @@ Backward::Backward(const BlockConfig& config, const Sequences& sequences,
     for (size_t d = 0; d < directions(); ++d) {
       dz_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
     }
+    // Long sequences: a product less in the second pass, for the room of one block's states.
+    for (size_t d = 0; plan.chunked && saved.z[0] == nullptr && d < directions(); ++d) {
+      z_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
+    }
   }
   const size_t stride = parameters.system.lambda_stride;
   if (stride != 0 && gradients_.lambda_re == nullptr)
@@ -81,15 +85,21 @@ void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
     for (size_t d = 0; d < directions(); ++d) z[d] = at({saved.z[d], saved.stride}, t);
     return;
   }
-  drive(t, u, b.z[0]);
-  if (config.bidirectional) std::copy_n(b.z[0].data, t.rows * b.z[0].ld, b.z[1].data);
+  for (size_t d = 0; d < directions(); ++d) z[d] = z_[d].data != nullptr ? at(z_[d], t) : b.z[d];
+  drive(t, u, z[0]);
+  if (config.bidirectional) std::copy_n(z[0].data, t.rows * z[0].ld, z[1].data);
   std::vector<float> state(S2);
   for (size_t d = 0; d < directions(); ++d) {
     const auto direction = Direction(d);
     std::copy_n(state_before(t, direction), S2, state.data());
-    simd.scan(scan_rows(b.z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data());
-    z[d] = b.z[d];
+    simd.scan(scan_rows(z[d], t, direction), t.rows, S, scan_lambda(t, direction), state.data());
   }
+}
+
+/// The same in the second of two passes.
+void Backward::states_again(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
+  if (z_[0].data == nullptr) return states(t, u, b, z);
+  for (size_t d = 0; d < directions(); ++d) z[d] = at(z_[d], t);
 }
 
 void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
@@ -358,7 +368,7 @@ void Backward::input_pass() {
         std::copy_n(carry_[1].data() + segment.id * S2, S2, carry);
         for_tiles(segment, false, [&](const Tile& t) {
           View z[2];
-          states(t, saved.z[0] != nullptr ? View{} : branch_input(t, b), b, z);
+          states_again(t, {}, b, z);  // kept by the first pass, or by forward
           adjoint_tile(t, at(dz_[1], t), z[1], kReverse, carry, sums);
         });
       }
@@ -369,7 +379,7 @@ void Backward::input_pass() {
         const View dout = output_gradient(t, b, nullptr);
         clock.mark(Stage::norm);
         View z[2];
-        states(t, u, b, z);
+        states_again(t, u, b, z);
         const View g = at(dz_[0], t);
         adjoint_tile(t, g, z[0], kForward, carry, sums);
         if (config.bidirectional) {

@@ -28,6 +28,7 @@ class Backward : public BlockCall {
   void postnorm_sums();
 
   void states(const Tile& t, const View& u, ThreadBuffers& b, View* z);
+  void states_again(const Tile& t, const View& u, ThreadBuffers& b, View* z);
   void recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b);
   void activation_backward(const Tile& t, const View& u, const View& dout, const View* z,
                            ThreadBuffers& b, UnitSums& sums);
@@ -67,6 +68,7 @@ class Backward : public BlockCall {
   float *u_ = nullptr, *y_ = nullptr, *du_ = nullptr;  // [n, D], of a mixer
   std::vector<float> carries_;                         // [threads, 2S]
   View dz_[2] = {};                                    // [n], two passes only
+  View z_[2] = {};                                     // [n], states that both passes need
   std::vector<float> local_[2];                        // as in forward, for the adjoints
   std::vector<float> carry_[2];
   std::vector<float> post_q_, post_s_;  // postnorm: gradient = a⊙dout + q⊙raw + s
