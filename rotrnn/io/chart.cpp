@@ -26,6 +26,17 @@ const char* colour(const ChartLine& line, size_t number) {
   return colour(line.colour >= 0 ? static_cast<size_t>(line.colour) : number);
 }
 
+// A line of one point is a dot, in the chart and in its legend.
+bool is_point(const ChartLine& line) {
+  return std::count_if(line.y.begin(), line.y.end(), [](double y) { return std::isfinite(y); }) ==
+         1;
+}
+
+void draw_dot(std::string& out, double x, double y, const char* colour) {
+  fmt::format_to(std::back_inserter(out), "<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x,
+                 y, colour);
+}
+
 // A legend below has a line for each name, so the chart is as much higher.
 double height_of(const Chart& chart) {
   if (!chart.legend_below) return kHeight;
@@ -134,19 +145,24 @@ void draw_axes(std::string& out, const Chart& chart, const Frame& f) {
                  escape_xml(chart.y_label), f.top - 14, escape_xml(chart.title));
 }
 
+// With a bar for its band.
 void draw_point(std::string& out, const ChartLine& line, const char* colour, const Frame& f) {
   const auto first =
       std::find_if(line.y.begin(), line.y.end(), [](double y) { return std::isfinite(y); });
   const auto i = static_cast<size_t>(first - line.y.begin());
   const double x = f.x(line.x[i]), y = line.y[i];
-  auto to = std::back_inserter(out);
-  fmt::format_to(to, "<circle cx='{:.1f}' cy='{:.1f}' r='3' fill='{}'/>\n", x, f.y(y), colour);
+  draw_dot(out, x, f.y(y), colour);
   if (line.spread.empty() || !(line.spread[i] > 0)) return;
-  fmt::format_to(to, "<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' stroke='{3}'/>\n",
-                 x, f.y(y + line.spread[i]), f.y(std::max(f.y_low, y - line.spread[i])), colour);
+  fmt::format_to(std::back_inserter(out),
+                 "<line x1='{0:.1f}' y1='{1:.1f}' x2='{0:.1f}' y2='{2:.1f}' stroke='{3}'/>\n", x,
+                 f.y(y + line.spread[i]), f.y(std::max(f.y_low, y - line.spread[i])), colour);
 }
 
 void draw_line(std::string& out, const ChartLine& line, size_t number, const Frame& f) {
+  if (is_point(line)) {
+    draw_point(out, line, colour(line, number), f);
+    return;
+  }
   auto to = std::back_inserter(out);
   std::string path, upper, lower;
   for (size_t i = 0; i < line.y.size(); ++i) {
@@ -157,10 +173,6 @@ void draw_line(std::string& out, const ChartLine& line, size_t number, const Fra
     upper += fmt::format("{:.1f},{:.1f} ", x, f.y(line.y[i] + line.spread[i]));
     lower = fmt::format("{:.1f},{:.1f} ", x, f.y(std::max(f.y_low, line.y[i] - line.spread[i]))) +
             lower;
-  }
-  if (std::count(path.begin(), path.end(), ',') == 1) {  // one point: a dot, and a bar for its band
-    draw_point(out, line, colour(line, number), f);
-    return;
   }
   if (!upper.empty()) {
     fmt::format_to(to, "<polygon points='{}{}' fill='{}' fill-opacity='0.2'/>\n", upper, lower,
@@ -177,11 +189,16 @@ void draw_legend(std::string& out, const Chart& chart, const Frame& f) {
     const double y = f.top + 12 + kLegendLine * static_cast<double>(i) +
                      (chart.legend_below ? f.height + kBottom - 4 : 0);
     const double x = chart.legend_below ? f.left : f.left + f.width + 8;
-    fmt::format_to(to,
-                   "<line x1='{0:.1f}' y1='{2:.1f}' x2='{1:.1f}' y2='{2:.1f}' stroke='{3}' "
-                   "stroke-width='2'{7}/><text x='{4:.1f}' y='{5:.1f}'>{6}</text>\n",
-                   x, x + 16, y - 4, colour(line, i), x + 21, y, escape_xml(line.name),
-                   line.dashed ? " stroke-dasharray='5 3'" : "");
+    if (is_point(line)) {
+      draw_dot(out, x + 8, y - 4, colour(line, i));
+    } else {
+      fmt::format_to(to,
+                     "<line x1='{0:.1f}' y1='{2:.1f}' x2='{1:.1f}' y2='{2:.1f}' stroke='{3}' "
+                     "stroke-width='2'{4}/>",
+                     x, x + 16, y - 4, colour(line, i),
+                     line.dashed ? " stroke-dasharray='5 3'" : "");
+    }
+    fmt::format_to(to, "<text x='{:.1f}' y='{:.1f}'>{}</text>\n", x + 21, y, escape_xml(line.name));
   }
 }
 

@@ -62,6 +62,24 @@ TEST(CleanText, IsValidAnywhere) {
   EXPECT_LE(clean_text(std::string(1000, 'x'), 10).size(), 10u);
 }
 
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Chart, OnePointIsADotInTheLegendToo) {
+  Chart chart{"t", "x", "y", {{"validation", {1, 2}, {3, 4}, {}}, {"test", {2}, {3.5}, {}}}};
+  chart.lines[1].dashed = true;
+  const std::string svg = to_svg({chart}, 1);
+  EXPECT_EQ(count_of(svg, "<polyline"), 1u);
+  EXPECT_EQ(count_of(svg, "<circle"), 2u);  // in the chart and in the legend
+  EXPECT_EQ(count_of(svg, "stroke-dasharray"), 0u);
+  chart.lines[1].x = {1, 2};
+  chart.lines[1].y = {3.5, 3.6};
+  EXPECT_EQ(count_of(to_svg({chart}, 1), "stroke-dasharray"), 2u);
+}
+
 TEST(Chart, AxisNeedNotBeginAtZero) {
   Chart chart{"t", "x", "y", {{"a & b", {0, 1, 2}, {101, 103, 102}, {}}}};
   chart.from_zero = false;
