@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "tests/support/folder.h"
@@ -127,15 +128,20 @@ TEST(Config, ResolvedTomlReadsBackTheSame) {
   EXPECT_EQ(differences(c, other), std::vector<std::string>{"model.width"});
 }
 
-TEST(Config, ShippedConfigsAreValid) {
+int valid_configs_below(const std::string& folder) {
   int read = 0;
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(ROTRNN_SOURCE "/configs")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".toml") continue;
     EXPECT_NO_THROW(load_config(entry.path(), {})) << entry.path();
     ++read;
   }
-  EXPECT_GE(read, 30);
+  return read;
+}
+
+TEST(Config, ShippedConfigsAreValid) {
+  EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/configs"), 30);
+  // The runs that docs/results.md tells of can be run again.
+  EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/docs/runs"), 7);
 }
 
 TEST(Config, PaperRowOfListOpsIsThePapers) {
@@ -269,6 +275,22 @@ TEST(Config, PaperRowsOfTheS4FamilyAreThePapers) {
       EXPECT_EQ(c.training.weight_decay, 0.05);
       EXPECT_EQ(c.training.warmup, 0.1);
     }
+  }
+}
+
+// docs/results.md compares them there with equal budgets.
+TEST(Config, MediumConfigsHaveSettingsForThreeLayers) {
+  for (const std::string name : {"text", "listops_short", "listops_middle", "listops"}) {
+    SCOPED_TRACE(name);
+    const std::string file = ROTRNN_SOURCE "/configs/medium/" + name + ".toml";
+    const Config rotrnn = load_config(file, {});
+    const Config lru = load_config(file, {"model.layer=lru"});
+    const Config s5 = load_config(file, {"model.layer=s5"});
+    EXPECT_EQ(lru.model.lru.r_min, rotrnn.model.init.gamma_min);
+    EXPECT_EQ(lru.model.lru.r_max, rotrnn.model.init.gamma_max);
+    EXPECT_EQ(lru.model.lru.max_phase, rotrnn.model.init.theta_max);
+    EXPECT_EQ(s5.model.s5.blocks, 8);
+    EXPECT_EQ(s5.model.s5.dt_global, name == "text");
   }
 }
 
