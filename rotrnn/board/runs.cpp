@@ -72,10 +72,40 @@ void name_groups(std::vector<RunInfo>& runs) {
   }
 }
 
+// The last `parts` parts of a path.
+std::string tail(const fs::path& path, int parts) {
+  fs::path out;
+  for (fs::path rest = path; parts > 0 && rest.has_relative_path(); --parts) {
+    out = out.empty() ? rest.filename() : rest.filename() / out;
+    rest = rest.parent_path();
+  }
+  return out.generic_string();
+}
+
+// What the folders are called: their last part, and as many before it as tell one from the others.
+// A folder that is named twice gets a number.
+std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
+  std::vector<std::string> out;
+  std::map<fs::path, int> seen;
+  for (const fs::path& path : paths) {
+    const auto is_taken = [&](int parts) {
+      return std::any_of(paths.begin(), paths.end(), [&](const fs::path& other) {
+        return other != path && tail(other, parts) == tail(path, parts);
+      });
+    };
+    int parts = 1;
+    while (is_taken(parts)) ++parts;
+    const int number = ++seen[path];
+    out.push_back(number == 1 ? tail(path, parts)
+                              : fmt::format("{} ({})", tail(path, parts), number));
+  }
+  return out;
+}
+
 }  // namespace
 
 RunFinder::RunFinder(const std::vector<fs::path>& roots) {
-  std::map<std::string, int> taken;
+  std::vector<fs::path> paths;
   for (const fs::path& root : roots) {
     std::error_code error;
     const fs::path real = fs::canonical(root, error);
@@ -84,11 +114,9 @@ RunFinder::RunFinder(const std::vector<fs::path>& roots) {
           "{}: is not a folder; name a run folder, or one with runs in it", root.string()));
     }
     roots_.emplace_back(real);
-    std::string name = real.filename().string();
-    const int number = ++taken[name];
-    if (number > 1) name += fmt::format(" ({})", number);
-    prefixes_.push_back(name);
+    paths.push_back(real);
   }
+  prefixes_ = short_names(paths);
 }
 
 void RunFinder::walk(size_t root, const fs::path& path, int depth, size_t& budget,

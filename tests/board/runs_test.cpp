@@ -95,6 +95,22 @@ TEST(RunFinder, ARunItselfSeveralFoldersAndNone) {
   EXPECT_EQ(names_of(both.find()), std::vector<std::string>{"two/x"});
 }
 
+TEST(RunFinder, FoldersOfOneNameAreToldApartByThoseAbove) {
+  const test::Folder folder;
+  for (const char* run : {"runs/text", "lru/text", "s5/text", "old/s5/text", "mnist"}) {
+    make_run(folder / run, 1, "rotrnn");
+  }
+  RunFinder finder({folder / "runs/text", folder / "lru/text", folder / "old/s5/text",
+                    folder / "mnist", folder / "mnist"});
+  EXPECT_EQ(names_of(finder.find()),
+            (std::vector<std::string>{"runs/text", "lru/text", "s5/text", "mnist", "mnist (2)"}));
+  RunFinder deeper({folder / "s5/text", folder / "old/s5/text"});
+  EXPECT_EQ(
+      names_of(deeper.find()),
+      (std::vector<std::string>{folder.path().filename().string() + "/s5/text", "old/s5/text"}));
+  EXPECT_NO_THROW(RunFinder({"/"}));
+}
+
 TEST(Comparison, IsReducedToWhatIsShown) {
   const test::Folder folder;
   write(folder / "c/compare.json", R"({"task":"listops","command":"rotrnn compare","seeds":2,
