@@ -71,21 +71,21 @@ void apply_settings(const Options& o, Config& config, std::vector<Reason>& reaso
 
 Guess make_guess(const Options& o) {
   Guess guess;
-  const bool told = !o.task.empty() && std::any_of(o.settings.begin(), o.settings.end(),
-                                                   [](auto& s) { return s.starts_with("task."); });
-  if (told) {
+  Options task_only = o;
+  std::erase_if(task_only.settings, [](const std::string& s) { return !s.starts_with("task."); });
+  if (!o.task.empty() && !task_only.settings.empty()) {
     // Who names the kind and its settings knows the data better.
     guess.task.name = o.task;
     guess.task.path = o.data;
     guess.reasons = {{"task.name", "as you said"},
                      {"task.path", "as seen from where the program is started"}};
   } else {
-    guess = guess_task(o.data, o.task);
+    Config told;
+    for (const std::string& setting : task_only.settings) apply_setting(told, setting);
+    guess = guess_task(o.data, o.task, told.task);
   }
   Config config;
   config.task = guess.task;
-  Options task_only = o;
-  std::erase_if(task_only.settings, [](const std::string& s) { return !s.starts_with("task."); });
   apply_settings(task_only, config, guess.reasons);
   guess.task = config.task;
   return guess;

@@ -89,7 +89,7 @@ std::string first_folder(const std::string& name) {
 }
 
 // Classes by folder, or by what the names tell when all files are in one folder.
-Guess guess_folder(const fs::path& path, const std::string& task) {
+Guess guess_folder(const fs::path& path, const std::string& task, const TaskOptions& told) {
   Guess guess;
   guess.task.name = task;
   std::vector<std::string> names;
@@ -106,6 +106,7 @@ Guess guess_folder(const fs::path& path, const std::string& task) {
     if (first_folder(name).empty()) loose.push_back(name);
   }
   guess.reasons.push_back({"task.name", files_of(task)});
+  if (!told.label_pattern.empty()) return guess;
   if (loose.empty()) {
     guess.reasons.back().why += ", a folder a class";
     return guess;
@@ -186,7 +187,7 @@ Guess guess_ts(const fs::path& path) {
   return guess;
 }
 
-Guess guess_tables(const fs::path& path) {
+Guess guess_tables(const fs::path& path, const TaskOptions& told) {
   const TaskOptions none;
   const OwnFiles files({none, path}, {".csv", ".tsv", ".tab"});
   // The training data, where names tell them.
@@ -198,12 +199,12 @@ Guess guess_tables(const fs::path& path) {
   const auto same = std::count_if(all.begin(), all.end(), [&](const OwnFiles::File& other) {
     return other.split == file.split;
   });
-  return guess_table(files.read(file), file.where, static_cast<std::size_t>(same));
+  return guess_table(files.read(file), file.where, static_cast<std::size_t>(same), told);
 }
 
 }  // namespace
 
-Guess guess_task(const fs::path& path, const std::string& task) {
+Guess guess_task(const fs::path& path, const std::string& task, const TaskOptions& told) {
   const Detected found = detect(path);
   check_readable(path);
   const bool own = task.empty() ? found.own : find_task(task).own;
@@ -217,12 +218,12 @@ Guess guess_task(const fs::path& path, const std::string& task) {
   } else if (kind == "ts") {
     guess = guess_ts(path);
   } else if (kind == "csv" || kind == "series") {
-    guess = guess_tables(path);
+    guess = guess_tables(path, told);
   } else if (kind == "idx") {
     guess.task.name = kind;
     guess.reasons.push_back({"task.name", "images and labels in IDX files, pixel by pixel"});
   } else {
-    guess = guess_folder(path, kind);
+    guess = guess_folder(path, kind, told);
   }
   guess.task.path = path.string();
   guess.reasons.insert(guess.reasons.begin() + 1,

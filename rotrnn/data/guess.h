@@ -22,8 +22,10 @@ struct Guess {
 };
 
 /// Looks at a file, folder or archive and says how to read it. `task` names its kind when it is
-/// known. std::runtime_error says what is there and what to do when nothing is, nothing is known,
-/// or several kinds are mixed.
-Guess guess_task(const std::filesystem::path& path, const std::string& task = "");
+/// known, and `told` has what the user has set: columns that need not be guessed, a target.
+/// std::runtime_error says what is there and what to do when nothing is, nothing is known, or
+/// several kinds are mixed.
+Guess guess_task(const std::filesystem::path& path, const std::string& task = "",
+                 const TaskOptions& told = {});
 
 }  // namespace rotrnn

@@ -91,6 +91,34 @@ struct Table {
   [[noreturn]] void fail(const std::string& what) const {
     throw std::runtime_error(name + ": " + what);
   }
+  // The column that a setting names; null: it names none.
+  const Column* find(const std::string& column, const char* key) const {
+    if (column.empty()) return nullptr;
+    for (const Column& c : columns) {
+      if (c.name == column) return &c;
+    }
+    fail(fmt::format("task.{}: there is no column \"{}\"; the columns are {}", key, column,
+                     names()));
+  }
+};
+
+// The columns of a table that the user's settings name.
+struct Named {
+  const Column *text, *series, *label, *id;
+  std::vector<const Column*> targets;
+
+  Named(const Table& t, const TaskOptions& told)
+      : text(t.find(told.text_column, "text_column")),
+        series(t.find(told.series_column, "series_column")),
+        label(t.find(told.label_column, "label_column")),
+        id(t.find(told.id_column, "id_column")) {
+    for (const std::string& name : split_names(told.target_columns)) {
+      targets.push_back(t.find(name, "target_columns"));
+    }
+  }
+  bool is_target(const Column& c) const {
+    return &c == label || std::find(targets.begin(), targets.end(), &c) != targets.end();
+  }
 };
 
 Table look_at(std::string_view content, const std::string& name) {
@@ -134,14 +162,18 @@ bool may_be_label(const Table& t, const Column& c) {
          !c.values.contains("") && !is_measured(t, c);
 }
 
-// The column that a row's target is in: by its name, else the last that could be one; null: none.
+// The column that a row's target is in: by its name, else the last that could be a class, else the
+// last that was measured; null: none.
 const Column* find_target(const Table& t, const Column* input) {
-  const Column* found = nullptr;
+  const Column *label = nullptr, *value = nullptr;
   for (const Column& c : t.columns) {
-    if (&c != input && c.like_label() && (may_be_label(t, c) || is_measured(t, c))) return &c;
-    if (&c != input && !c.like_id() && !c.like_time() && may_be_label(t, c)) found = &c;
+    if (&c == input) continue;
+    if (c.like_label() && (may_be_label(t, c) || is_measured(t, c))) return &c;
+    if (c.like_id() || c.like_time()) continue;
+    if (may_be_label(t, c)) label = &c;
+    if (c.numbers == t.rows && c.fractions > 0) value = &c;
   }
-  return found;
+  return label != nullptr ? label : value;
 }
 
 void say(Guess& guess, std::string TaskOptions::*place, const char* key, const Column& column,
@@ -160,20 +192,28 @@ std::string values_text(const Column& c) {
                      c.values.size() > some.size() ? ", …" : "");
 }
 
+void say_values(Guess& guess, const std::string& columns) {
+  guess.task.target = TaskTarget::value;
+  guess.task.target_columns = columns;
+  guess.reasons.push_back({"task.target", "numbers are to be told, not classes"});
+  guess.reasons.push_back({"task.target_columns", "what is to be told"});
+}
+
 // The label or value of a table with a row an example.
-void guess_target(const Table& t, const Column* input, Guess& guess) {
-  const Column* target = find_target(t, input);
+void guess_target(const Table& t, const Column* input, const TaskOptions& told, const Named& named,
+                  Guess& guess) {
+  if (told.target == TaskTarget::forecast) return;
+  if (!named.targets.empty()) return say_values(guess, told.target_columns);
+  const Column* target = named.label != nullptr ? named.label : find_target(t, input);
   if (target == nullptr) {
     t.fail(
         fmt::format("no column looks like a label; the columns are {}. Name it: --set "
-                    "task.label_column=NAME, or with values to tell --set task.target=value "
-                    "--set task.target_columns=NAME",
+                    "task.label_column=NAME, or with values to tell --set "
+                    "task.target_columns=NAME",
                     t.names()));
   }
-  if (is_measured(t, *target)) {
-    guess.task.target = TaskTarget::value;
-    guess.reasons.push_back({"task.target", "numbers are to be told, not classes"});
-    say(guess, &TaskOptions::target_columns, "target_columns", *target, "what is to be told");
+  if (target != named.label && is_measured(t, *target)) {
+    say_values(guess, target->name);
   } else {
     say(guess, &TaskOptions::label_column, "label_column", *target, values_text(*target));
   }
@@ -194,7 +234,8 @@ void advise_groups(const Table& t, Guess& guess) {
   }
 }
 
-Guess guess_rows(const Table& t, const Column& input, bool text) {
+Guess guess_rows(const Table& t, const Column& input, bool text, const TaskOptions& told,
+                 const Named& named) {
   Guess guess;
   guess.task.name = "csv";
   guess.reasons.push_back({"task.name", "a table with a row an example"});
@@ -203,7 +244,7 @@ Guess guess_rows(const Table& t, const Column& input, bool text) {
       text ? "text_column" : "series_column", input,
       text ? fmt::format("texts of {:.0f} characters on average", mean)
            : "a whole series in every field");
-  guess_target(t, &input, guess);
+  guess_target(t, &input, told, named, guess);
   advise_groups(t, guess);
   return guess;
 }
@@ -225,25 +266,29 @@ const Column* find_id(const Table& t, const Column* label) {
   return nullptr;
 }
 
-// A step of time a row.
-Guess guess_steps(const Table& t, std::size_t files) {
-  Guess guess;
-  guess.task.name = "series";
-  guess.reasons.push_back({"task.name", "tables with a row a step of time, a column a channel"});
+const Column* find_step_label(const Table& t, std::size_t files) {
   const Column* label = nullptr;
   for (const Column& c : t.columns) {
     const bool words = c.numbers == 0 && may_be_label(t, c);
     const bool one = files > 1 && c.values.size() == 1;  // the same in all of a file
-    if (c.like_label() && (may_be_label(t, c) || one)) {
-      label = &c;
-      break;
-    }
+    if (c.like_label() && (may_be_label(t, c) || one)) return &c;
     if (label == nullptr && words && !c.like_id() && !c.like_time()) label = &c;
   }
-  const Column* id = find_id(t, label);
+  return label;
+}
+
+// A step of time a row.
+Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, const Named& named) {
+  Guess guess;
+  guess.task.name = "series";
+  guess.reasons.push_back({"task.name", "tables with a row a step of time, a column a channel"});
+  const bool values = !named.targets.empty(), forecast = told.target == TaskTarget::forecast;
+  const Column* label = named.label;
+  if (label == nullptr && !values && !forecast) label = find_step_label(t, files);
+  const Column* id = named.id != nullptr ? named.id : find_id(t, label);
   std::vector<std::string> channels, left_out;
   for (const Column& c : t.columns) {
-    if (&c == label || &c == id) continue;
+    if (&c == label || &c == id || named.is_target(c)) continue;
     (t.most(c.numbers) && !c.like_time() ? channels : left_out).push_back(c.name);
   }
   if (channels.empty()) {
@@ -280,6 +325,11 @@ Guess guess_steps(const Table& t, std::size_t files) {
     guess.reasons.push_back(
         {"task.channel_columns", fmt::format("without {}", fmt::join(left_out, ", "))});
   }
+  if (values) {
+    say_values(guess, told.target_columns);
+    advise_groups(t, guess);
+    return guess;
+  }
   if (label == nullptr) {
     guess.task.target = TaskTarget::forecast;
     guess.reasons.push_back(
@@ -300,21 +350,26 @@ Guess guess_steps(const Table& t, std::size_t files) {
 
 }  // namespace
 
-Guess guess_table(std::string_view content, const std::string& name, std::size_t files) {
+Guess guess_table(std::string_view content, const std::string& name, std::size_t files,
+                  const TaskOptions& told) {
   const Table table = look_at(content, name);
+  const Named named(table, told);
+  if (named.text != nullptr) return guess_rows(table, *named.text, true, told, named);
+  if (named.series != nullptr) return guess_rows(table, *named.series, false, told, named);
   const Column *series = nullptr, *text = nullptr;
   const bool measured = std::any_of(table.columns.begin(), table.columns.end(),
                                     [&](const Column& c) { return is_measured(table, c); });
   for (const Column& c : table.columns) {
+    if (named.is_target(c)) continue;
     if (table.most(c.series) && (!series || c.characters > series->characters)) series = &c;
     const bool words = table.most(table.rows - c.numbers) && 2 * c.spaced > table.rows;
     const bool many = c.values.size() > kMostClasses ||
                       2 * std::ssize(c.values) > std::min<int64_t>(table.rows, kMostClasses);
     if (words && (many || !measured) && (!text || c.characters > text->characters)) text = &c;
   }
-  if (series != nullptr) return guess_rows(table, *series, false);
-  if (text != nullptr) return guess_rows(table, *text, true);
-  return guess_steps(table, files);
+  if (series != nullptr) return guess_rows(table, *series, false, told, named);
+  if (text != nullptr) return guess_rows(table, *text, true, told, named);
+  return guess_steps(table, files, told, named);
 }
 
 }  // namespace rotrnn

@@ -184,6 +184,29 @@ class InitUse(Base):
         config = tomllib.loads((self.folder / "reviews.toml").read_text())
         self.assertEqual(config["task"]["text_column"], "date")
 
+    def test_what_the_error_says_to_do_works(self):
+        lines = ["text"] + [f"some words, number {i}" for i in range(80)]
+        (self.folder / "notes.csv").write_text("\n".join(f'"{line}"' for line in lines) + "\n")
+        self.fails("notes.csv", code=1, says="--set task.label_column=NAME")
+        lines = ["text,id"] + [f'"{["fine", "awful"][i % 2]} words, number {i}",{i % 2}'
+                               for i in range(80)]
+        (self.folder / "notes.csv").write_text("\n".join(lines) + "\n")
+        self.fails("notes.csv", code=1, says="--set task.target_columns=NAME")
+        self.init("notes.csv", "--set", "task.label_column=id")
+        self.trains("notes.toml", 0.5)
+        self.init("notes.csv", "--force", "--set", "task.target_columns=id")
+        config = tomllib.loads((self.folder / "notes.toml").read_text())
+        self.assertEqual(config["task"]["target"], "value")
+        self.fails("notes.csv", "--force", "--set", "task.label_column=kind", code=1,
+                   says='there is no column "kind"')
+        # Names of files that tell nothing, and a pattern that does.
+        self.write_sounds("loose", flat=True)
+        for i, path in enumerate(sorted((self.folder / "loose").iterdir())):
+            path.rename(path.with_name(f"{i:03}{path.name[0]}.wav"))
+        self.fails("loose", code=1, says="--set task.label_pattern=REGEX")
+        self.init("loose", "--set", "task.label_pattern=([hl])[.]wav$")
+        self.trains("loose.toml", 0.5)
+
     def test_a_name_that_no_config_can_hold(self):
         name = os.fsdecode(b"w\xe4ves.ts")
         self.write_ts()

@@ -234,8 +234,67 @@ TEST_F(GuessTest, TablesThatCannotBeToldSaySo) {
   test::expect_contains(error("header.csv"), "there is a header and nothing below it");
   file("none.csv", "");
   EXPECT_NE(error("none.csv"), "");
-  file("words.csv", "text,note\nsome words here,1.5\nother words here,2.5\nmore words here,3.5\n");
+  file("words.csv", "text\nsome words here\nother words here\nmore words here\n");
   test::expect_contains(error("words.csv"), "no column looks like a label");
+}
+
+TEST_F(GuessTest, AMeasuredColumnIsTheValueWhenThereIsNoLabel) {
+  std::string table = "text,length,score,row\n";
+  for (int i = 0; i < 60; ++i)
+    table += fmt::format("some words {},{}.5,{}.25,{}\n", i, i, 60 - i, i);
+  file("scores.csv", table);
+  EXPECT_EQ(guess("scores.csv").target, TaskTarget::value);
+  EXPECT_EQ(guess_.task.target_columns, "score");
+}
+
+TEST_F(GuessTest, ColumnsThatTheUserNamesAreNotGuessed) {
+  std::string table = "text,words,mood,length,place\n";
+  for (int i = 0; i < 60; ++i) {
+    table += fmt::format("some longer words {},word number {},{},{}.5,{}\n", i, i, i % 3, i, i % 4);
+  }
+  file("a.csv", table);
+  const auto told = [&](auto set) {
+    TaskOptions options;
+    set(options);
+    return guess_task(folder_ / "a.csv", "", options).task;
+  };
+  EXPECT_EQ(guess("a.csv").label_column, "mood");
+  EXPECT_EQ(told([](TaskOptions& o) { o.label_column = "place"; }).label_column, "place");
+  const TaskOptions value = told([](TaskOptions& o) { o.target_columns = "length, mood"; });
+  EXPECT_EQ(value.target, TaskTarget::value);
+  EXPECT_EQ(value.target_columns, "length, mood");
+  EXPECT_EQ(value.label_column, "");
+  EXPECT_EQ(value.text_column, "text");
+  const TaskOptions words = told([](TaskOptions& o) { o.text_column = "words"; });
+  EXPECT_EQ(words.text_column, "words");
+  EXPECT_EQ(words.label_column, "mood");
+  // A label that would else be taken for the text.
+  EXPECT_EQ(told([](TaskOptions& o) { o.label_column = "text"; }).text_column, "words");
+  test::expect_contains(test::message_of<std::runtime_error>(
+                            [&] { told([](TaskOptions& o) { o.label_column = "modo"; }); }),
+                        "task.label_column: there is no column \"modo\"; the columns are text");
+}
+
+TEST_F(GuessTest, ColumnsOfStepsThatTheUserNamesAreNotGuessed) {
+  std::string table = "engine,x,y,left\n";
+  for (int series = 0; series < 40; ++series) {
+    for (int t = 0; t < 12; ++t) {
+      table += fmt::format("{},{}.1,{}.2,{}.5\n", series, t, series, series);
+    }
+  }
+  file("engines.csv", table);
+  TaskOptions told;
+  told.id_column = "engine";
+  told.target_columns = "left";
+  TaskOptions task = guess_task(folder_ / "engines.csv", "", told).task;
+  EXPECT_EQ(task.name, "series");
+  EXPECT_EQ(task.id_column, "engine");
+  EXPECT_EQ(task.target, TaskTarget::value);
+  EXPECT_EQ(task.target_columns, "left");
+  task.cache = "none";
+  const TaskData data = load_task(task, 1);
+  EXPECT_EQ(data.facts.shape.inputs, 2);
+  EXPECT_EQ(data.train.size() + data.validation.size() + data.test.size(), 40);
 }
 
 TEST_F(GuessTest, TrainTablesAreLookedAtFirst) {
