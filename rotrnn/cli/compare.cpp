@@ -25,7 +25,7 @@ using Rows = std::vector<std::vector<std::string>>;
 struct Options {
   std::string config, layers, preset, out;
   std::vector<std::string> settings;
-  int64_t seeds = 3, steps = 0;
+  int64_t seeds = 3, steps = 0, threads = -1;
   double minutes = 0;
   bool no_match = false, json = false, quiet = false, list_presets = false;
 };
@@ -53,6 +53,7 @@ std::string command_of(const Options& o, const std::string& out) {
   text += fmt::format(" --seeds {}", o.seeds);
   if (o.minutes > 0) text += fmt::format(" --budget-minutes {}", o.minutes);
   if (o.steps > 0) text += fmt::format(" --steps {}", o.steps);
+  if (o.threads >= 0) text += fmt::format(" --threads {}", o.threads);
   if (o.no_match) text += " --no-match";
   for (const std::string& setting : o.settings) text += " --set " + shell_word(setting);
   return text + " --out " + shell_word(out);
@@ -63,6 +64,7 @@ CompareRequest make_request(const Options& o) {
   CompareRequest request;
   request.base = o.config.empty() ? default_config(o.settings) : load_config(o.config, o.settings);
   if (o.steps > 0) request.base.training.steps = o.steps;
+  if (o.threads >= 0) request.base.training.threads = o.threads;
   if (o.preset.empty()) {
     request.variants = layer_variants(o.layers);
   } else {
@@ -241,6 +243,8 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_option("--set", o->settings, "change a key: --set task.train=5000")
       ->take_all()
       ->allow_extra_args(false);
+  command->add_option("--threads", o->threads, "same as --set training.threads=K")
+      ->check(CLI::Range(0, 4096));
   command->add_flag("--json", o->json, "one line of JSON");
   command->add_flag("--quiet", o->quiet, "show the result only");
   command->callback([o, &action] { action = [o] { return run(*o); }; });

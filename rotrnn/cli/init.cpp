@@ -127,7 +127,8 @@ DataFacts read_facts(const Options& o, Guess& guess, const Teller& say) {
   const int threads = o.threads > 0 ? static_cast<int>(o.threads) : kernels::available_threads();
   const TaskData first = load_task(guess.task, threads);
   for (const std::string& message : first.messages) say(message);
-  if (!hold_out_more(first, guess)) return facts_of(guess.task, first);
+  DataFacts facts = facts_of(guess.task, first);
+  if (!hold_out_more(first, guess) && !cut_into_windows(guess, facts)) return facts;
   return facts_of(guess.task, load_task(guess.task, threads));
 }
 

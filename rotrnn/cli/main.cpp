@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -6,9 +7,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/version.h"
+#include "rotrnn/io/nearest.h"
 #include "rotrnn/io/tell.h"
 
 namespace {
@@ -29,6 +32,20 @@ int printed(int code) {
       "rotrnn: standard output could not be written, so what was printed is not whole; is the "
       "disk full?\n");
   return code == 0 ? kFailed : code;
+}
+
+// The first word when it is no command; CLI11 would only say that it wants one.
+std::string unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return "";
+    names.push_back(command->get_name());
+  }
+  const std::string near = rotrnn::nearest(argv[1], names);
+  return fmt::format("unknown command \"{}\"; {}", argv[1],
+                     near.empty() ? fmt::format("the commands are {}", fmt::join(names, ", "))
+                                  : fmt::format("did you mean \"{}\"?", near));
 }
 
 }  // namespace
@@ -74,6 +91,8 @@ int main(int argc, char** argv) {
   add_board(app, action);
   add_report(app, action);
   try {
+    const std::string unknown = unknown_command(app, ours, argv);
+    if (!unknown.empty()) throw std::invalid_argument(unknown);
     app.parse(ours, argv);
     return printed(action());
   } catch (const CLI::ParseError& error) {

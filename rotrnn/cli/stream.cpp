@@ -32,7 +32,7 @@ using runtime::ModelInfo;
 
 struct Options {
   std::string model, file = "-", format = "auto";
-  int64_t chunk = 256, every = 0, top = 1, limit = 0;
+  int64_t chunk = 256, every = 0, segment = 0, top = 1, limit = 0;
   bool json = false, all = false;
 };
 
@@ -96,6 +96,7 @@ class Reporter {
     }
   }
 
+  void segment(int64_t step, std::span<const float> logits) { print(step, logits, false); }
   void end(int64_t step, std::span<const float> logits) { print(step, logits, true); }
 
  private:
@@ -209,7 +210,7 @@ class Run {
       if (!interrupted()) throw std::runtime_error(fmt::format("{}: {}", name, error.what()));
     }
     if (stream_.steps() == 0) {
-      if (interrupted()) return;
+      if (interrupted() || (o_.segment > 0 && received_ > 0)) return;
       throw std::runtime_error(fmt::format("{}: ended before a step had come", name));
     }
     reporter_.end(received_, stream_.logits());
@@ -256,6 +257,7 @@ class Run {
     for (size_t at = 0; at < size && !full();) {
       auto steps = std::min(static_cast<size_t>(o_.chunk), (size - at) / width);
       if (o_.limit > 0) steps = std::min(steps, static_cast<size_t>(o_.limit - received_));
+      if (o_.segment > 0) steps = std::min(steps, static_cast<size_t>(segment_end() - received_));
       const int64_t before = stream_.steps();
       const auto begin = Clock::now();
       const int64_t made = push(at, steps * width);
@@ -263,22 +265,30 @@ class Run {
       pushes_.add(seconds);
       if (made > 0) steps_.add(seconds / static_cast<double>(made), made);
       const auto K = static_cast<size_t>(info_.outputs);
-      for (int64_t r = 0; r < made; ++r) {
-        const int64_t step = (before + r) * info_.keep_every + 1;
+      for (int64_t r = 0; r < made && (o_.segment == 0 || o_.every > 0); ++r) {
+        const int64_t step = segment_begin_ + (before + r) * info_.keep_every + 1;
         reporter_.row(step, std::span(each_).subspan(static_cast<size_t>(r) * K, K));
       }
       // Of text, several bytes may be a step, or none.
       received_ += info_.text ? made : static_cast<int64_t>(steps);
       at += steps * width;
+      if (o_.segment > 0 && received_ == segment_end()) {
+        stream_.end();
+        reporter_.segment(received_, stream_.logits());
+        stream_.reset();
+        segment_begin_ = received_;
+      }
     }
   }
+
+  int64_t segment_end() const { return segment_begin_ + o_.segment; }
 
   const Options& o_;
   const ModelInfo& info_;
   runtime::Stream stream_;
   Reporter reporter_;
   std::vector<float> each_;
-  int64_t received_ = 0;
+  int64_t received_ = 0, segment_begin_ = 0;
   Latency pushes_, steps_;
 };
 
@@ -302,6 +312,9 @@ int run(const Options& o) {
   Run run(o, model);
   Source source(o.file);
   const ModelInfo& info = model->info();
+  if (o.segment > 0 && info.text) {
+    throw std::invalid_argument("--segment is for sound, series and tokens; a text is read whole");
+  }
   const std::string& name = source.name();
   StreamDecoder decoder;
   StreamInput input;
@@ -354,6 +367,11 @@ void add_stream(CLI::App& app, Action& action) {
   command
       ->add_option("--every", options->every,
                    "print every so many steps, instead of when the class changes")
+      ->check(count);
+  command
+      ->add_option("--segment", options->segment,
+                   "begin anew after every so many steps, and print what was said of each: 16000 "
+                   "is an answer a second of sound at 16 kHz")
       ->check(count);
   command->add_option("--top", options->top, "print so many of the likeliest classes")
       ->capture_default_str()

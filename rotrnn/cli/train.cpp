@@ -36,7 +36,7 @@ bool holds_a_run(const fs::path& folder) {
 fs::path free_folder(const std::string& config) {
   const std::string name = config.empty() ? "quickstart" : fs::path(config).stem().string();
   fs::path folder = fs::path("runs") / name;
-  for (int i = 2; fs::exists(folder); ++i)
+  for (int i = 2; fs::exists(folder) && !fs::is_empty(folder); ++i)
     folder = fs::path("runs") / fmt::format("{}-{}", name, i);
   return folder;
 }
@@ -80,7 +80,29 @@ Config resumed_config(const Options& options, const fs::path& out) {
   return config;
 }
 
+// Before anything is read for long, or replaced.
+void check_start(const Options& options) {
+  if (options.resume && options.overwrite) {
+    throw std::invalid_argument(
+        "--resume goes on with a run and --overwrite replaces it; give one");
+  }
+  if (options.init_from.empty()) return;
+  if (options.resume && !options.out.empty() && can_resume(options.out)) {
+    throw std::invalid_argument(
+        fmt::format("--resume goes on with the weights of {}; leave out --init-from", options.out));
+  }
+  const fs::path from = find_checkpoint(options.init_from, Which::best);
+  const auto inside =
+      fs::weakly_canonical(from).lexically_relative(fs::weakly_canonical(options.out));
+  if (options.overwrite && !options.out.empty() && !inside.empty() && *inside.begin() != "..") {
+    throw std::invalid_argument(
+        fmt::format("--overwrite would remove {}, which --init-from needs; choose another --out",
+                    from.string()));
+  }
+}
+
 TrainRequest make_request(const Options& options) {
+  check_start(options);
   TrainRequest request;
   request.out = options.out;
   request.init_from = options.init_from;

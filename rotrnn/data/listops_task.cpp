@@ -86,6 +86,7 @@ Preprocessing prepare_listops(const TaskOptions& options, const Records& records
 void read_listops_line(Record record, const std::string& line, RecordWriter& out) {
   const auto tokens = tokenize_listops(line, UnknownWords::reject);
   if (tokens.empty()) throw std::invalid_argument("empty expression; write one such as [MAX 3 7 ]");
+  evaluate_listops(tokens);  // says where a list is not closed, or has nothing in it
   out.form(kForm, "listops");
   out.add_values(std::move(record), std::span<const uint8_t>(tokens));
 }

@@ -259,7 +259,11 @@ SplitParts split_records(const Records& records, const TaskOptions& options,
           "task: nothing is left for {}; there are {} examples{}. See task.validation_share, "
           "task.test_share and task.split",
           name, records.size(),
-          forecast ? ", and a forecast needs series longer than the horizon" : ""));
+          !forecast                 ? ""
+          : method == SplitBy::time ? ", each cut by time, and the part for it is no longer than "
+                                      "the horizon; task.split = "
+                                      "\"random\" holds out whole series"
+                                    : ", and a forecast needs series longer than the horizon"));
     }
   }
   return out;

@@ -293,13 +293,16 @@ std::filesystem::path find_checkpoint(const std::filesystem::path& run, Which wh
   fs::path last = existing_folder(run / "last");
   if (last.empty()) last = existing_folder(run / "previous");
   const fs::path found = which == Which::best && !best.empty() ? best : last;
-  if (found.empty()) {
-    throw std::runtime_error(fmt::format(
-        "{}: {}", run.string(),
-        fs::exists(run) ? "there is no checkpoint in it yet; wait for the first one or train again"
-                        : "there is no such run folder"));
-  }
-  return found;
+  if (!found.empty()) return found;
+  const bool run_folder = fs::exists(run / "config.toml");
+  throw std::runtime_error(fmt::format(
+      "{}: {}", run.string(),
+      !fs::exists(run) ? "there is no such run folder"
+      : !fs::is_directory(run)
+          ? "is a file, not a run folder; exported models are for rotrnn stream "
+            "and info"
+      : run_folder ? "there is no checkpoint in it yet; wait for the first one or train again"
+                   : "is not a run folder: there is neither a checkpoint nor a config.toml in it"));
 }
 
 }  // namespace rotrnn

@@ -367,7 +367,10 @@ int64_t match_state(const ModelOptions& options, int64_t target,
   const auto above = std::partition_point(admissible.begin(), admissible.end(),
                                           [&](int64_t state) { return count_of(state) < target; });
   if (above == admissible.begin()) return *above;
-  const int64_t below = above[-1];
+  // Several may have as many parameters: S4's states are in pairs.
+  const int64_t most_below = count_of(above[-1]);
+  const int64_t below = *std::partition_point(
+      admissible.begin(), above, [&](int64_t state) { return count_of(state) < most_below; });
   if (above == admissible.end()) return below;
   return count_of(*above) - target < target - count_of(below) ? *above : below;
 }

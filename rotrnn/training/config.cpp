@@ -222,6 +222,13 @@ Config load_config(const std::filesystem::path& file, const std::vector<std::str
   if (!std::filesystem::exists(file, ignored)) {
     fail(file.string(), "there is no such config file");
   }
+  if (std::filesystem::is_directory(file, ignored)) {
+    fail(file.string(),
+         std::filesystem::exists(file / "config.toml", ignored)
+             ? "is a run folder, not a config; its config.toml is one, and train --resume --out "
+               "goes on with it"
+             : "is a folder, not a config; for a folder of data, rotrnn init writes one");
+  }
   Config config = parse_config(read_file(file, kMaxTextBytes), file.string());
   for (const std::string& setting : settings) apply_setting(config, setting);
   check(config);

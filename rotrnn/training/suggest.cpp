@@ -69,7 +69,6 @@ class Chooser {
 
   Suggestion choose() {
     check();
-    choose_window();
     choose_length();
     choose_size();
     choose_start();
@@ -122,16 +121,6 @@ class Chooser {
           "column or name of the class the right one?",
           path, facts_.classes.size(), facts_.train));
     }
-  }
-
-  // A few long series are cut into examples.
-  void choose_window() {
-    TaskOptions& task = out_.config.task;
-    if (task.target != TaskTarget::forecast || task.window > 0 || facts_.train >= 32) return;
-    task.window = std::clamp<int64_t>(facts_.tokens / 64, 16, 512);
-    say("task.window", "steps of an example, cut from a long series");
-    facts_.train = std::max<int64_t>(1, facts_.tokens / task.window);
-    facts_.median = facts_.usual = facts_.longest = task.window;
   }
 
   void choose_length() {
@@ -366,6 +355,15 @@ DataFacts facts_of(const TaskOptions& task, const TaskData& data) {
     for (int64_t i = 0; i < f.train; ++i) ++f.counts.at(static_cast<size_t>(data.train.label(i)));
   }
   return f;
+}
+
+bool cut_into_windows(Guess& guess, const DataFacts& facts) {
+  TaskOptions& task = guess.task;
+  if (task.target != TaskTarget::forecast || task.window > 0 || facts.train >= 32) return false;
+  if (facts.tokens < kLeastSteps) return false;
+  task.window = std::clamp<int64_t>(facts.tokens / 64, 16, 512);
+  guess.reasons.push_back({"task.window", "steps of an example, cut from a long series"});
+  return true;
 }
 
 std::vector<std::string> describe(const DataFacts& f) {

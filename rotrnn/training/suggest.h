@@ -32,6 +32,10 @@ DataFacts facts_of(const TaskOptions& task, const TaskData& data);
 /// The facts in words, a line each.
 std::vector<std::string> describe(const DataFacts& facts);
 
+/// Cuts a few long series that are to be forecast into examples (task.window), unless that is set.
+/// Whether it did: the facts are others then.
+bool cut_into_windows(Guess& guess, const DataFacts& facts);
+
 /// A config with the reasons of its settings, in the order to write them in.
 struct Suggestion {
   Config config;

@@ -90,6 +90,14 @@ class Trainer {
     if (!group_.alone()) join_group();
   }
 
+  // Takes over the weights of another run, before anything is written.
+  void take_over() {
+    if (request_.resume || request_.init_from.empty()) return;
+    const auto folder = find_checkpoint(request_.init_from, Which::best);
+    const bool head = take_weights(folder, *model_);
+    taken_ = fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head");
+  }
+
   TrainOutcome run() {
     if (group_.first()) {
       announce();
@@ -99,6 +107,8 @@ class Trainer {
           options_.tensorboard ? TensorBoard::yes : TensorBoard::no);
       if (!request_.resume && options_.norms_every > 0) write_norms();
       if (!request_.resume) write_inside();
+      // Killed before its first checkpoint, it would else go on without these weights.
+      if (!taken_.empty()) write(kLast);
     }
     share_state();
     start_loader(options_.steps);
@@ -267,15 +277,9 @@ class Trainer {
     return count;
   }
 
-  // Starts, resumes, or takes over weights.
   void begin() {
-    if (request_.resume) {
-      resume();
-    } else if (!request_.init_from.empty()) {
-      const auto folder = find_checkpoint(request_.init_from, Which::best);
-      const bool head = take_weights(folder, *model_);
-      say(fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head"));
-    }
+    if (request_.resume) resume();
+    if (!taken_.empty()) say(taken_);
     tidy_run(request_.out);
     write_file_atomically(request_.out / "config.toml", to_toml(request_.config));
     if (!request_.config.task.path.empty() || !request_.config.task.train_path.empty()) {
@@ -501,7 +505,10 @@ class Trainer {
     }
     // Different CPUs round differently: from here on all have what a resumed run will have.
     if (which != kBest) share_state();
-    if (!group_.first()) return;
+    if (group_.first()) write(which);
+  }
+
+  void write(const std::filesystem::path& which) {
     saver_.save(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
                 {request_.config, data_.facts, state_, ""},
                 which == kLast ? request_.out / kPrevious : std::filesystem::path(),
@@ -550,6 +557,7 @@ class Trainer {
   int64_t steps_per_epoch_;
   torch::Tensor class_weights_;
   TrainState state_;
+  std::string taken_;  // says where the weights of the start are from; empty: drawn
   std::unique_ptr<MetricsLog> metrics_;
   bool stand_in_ = false;  // this part of a step is not this process's
   bool stop_ = false;      // some process was asked to
@@ -567,6 +575,7 @@ TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
   std::optional<FolderLock> lock;
   if (writes && std::filesystem::exists(request.out)) lock.emplace(request.out);
   Trainer trainer(request, observer);
+  if (writes) trainer.take_over();
   if (writes && !lock) {
     std::filesystem::create_directories(request.out);
     lock.emplace(request.out);

@@ -127,6 +127,7 @@ class Use(Cli):
         (self.folder / "input.txt").write_text(lines)
         plain = self.run_program("predict", "run", "input.txt").stdout.splitlines()
         self.assertEqual([line.split("\t")[0] for line in plain], [a["label"] for a in answers])
+        self.fails("predict", "run", stdin="[MAX 2 9 ]\n[MAX 2 9\n", code=1, says="standard input:2:")
 
         info = json.loads(self.run_program("info", "run", "--no-measure", "--json").stdout)
         weights = (self.folder / "run/best/weights.safetensors").read_bytes()
@@ -240,6 +241,43 @@ class Use(Cli):
         self.assertLess(first, cold)
         self.fails("train", self.config, "--out", "c", "--init-from", "a",
                    "--set", "model.width=10", code=2, says="--init-from")
+        self.assertFalse((self.folder / "c").exists(), "nothing is left behind")
+
+    def test_init_from_touches_nothing_when_it_cannot_be(self):
+        self.run_program("train", self.config, "--out", "a")
+        before = (self.folder / "a/metrics.jsonl").read_bytes()
+        self.fails("train", self.config, "--init-from", "nowhere", code=1, says="no such run folder")
+        self.assertFalse((self.folder / "runs").exists())
+        self.fails("train", self.config, "--out", "a", "--overwrite", "--init-from", "nowhere",
+                   code=1, says="no such run folder")
+        self.fails("train", self.config, "--out", "a", "--overwrite", "--init-from", "a/best",
+                   code=2, says="which --init-from needs")
+        self.fails("train", "--resume", "--out", "a", "--init-from", "a", code=2,
+                   says="leave out --init-from")
+        self.fails("train", "--resume", "--overwrite", "--out", "a", code=2, says="give one")
+        self.assertEqual((self.folder / "a/metrics.jsonl").read_bytes(), before)
+        # An empty folder, such as an older version left behind, is free.
+        (self.folder / "runs/tiny").mkdir(parents=True)
+        self.run_program("train", self.config, "--init-from", "a")
+        self.assertTrue((self.folder / "runs/tiny/best").is_dir())
+
+    def test_init_from_survives_a_kill_before_the_first_checkpoint(self):
+        self.run_program("train", self.config, "--out", "a")
+        settings = ["--set", "training.steps=600", "--set", "training.checkpoint_every=600",
+                    "--set", "training.evaluate_every=600"]
+        self.run_program("train", self.config, "--out", "whole", "--init-from", "a", *settings)
+        process = subprocess.Popen([PROGRAM, "train", self.config, "--out", "cut", "--init-from",
+                                    "a", "--quiet", *settings], cwd=self.folder)
+        state = self.folder / "cut/last/state.json"
+        until = time.monotonic() + 60
+        while not state.exists() and time.monotonic() < until:
+            time.sleep(0.005)
+        process.kill()
+        process.wait()
+        self.assertEqual(json.loads(state.read_text())["state"]["step"], 0)
+        self.run_program("train", "--resume", "--out", "cut")
+        self.assertEqual(without_clock(self.folder / "cut/metrics.jsonl"),
+                         without_clock(self.folder / "whole/metrics.jsonl"))
 
     def test_default_output_folder_never_overwrites(self):
         for name in ["tiny", "tiny-2"]:
@@ -635,6 +673,12 @@ class WrongInput(Cli):
         self.assertFalse((self.folder / "runs").exists(), "nothing is left behind")
 
     def test_runs(self):
+        self.fails("evla", "run", code=2, says='unknown command "evla"; did you mean "eval"?')
+        self.fails("frobnicate", code=2, says="the commands are init, train")
+        (self.folder / "some").mkdir()
+        self.fails("train", "some", code=2, says="rotrnn init writes one")
+        self.fails("eval", "some", code=1, says="is not a run folder")
+        self.fails("eval", self.config, code=1, says="is a file, not a run folder")
         self.fails("eval", "nowhere", code=1, says="no such run folder")
         self.fails("predict", "nowhere", code=1, says="no such run folder")
         self.fails("info", "nowhere.toml", code=2, says="nowhere.toml")

@@ -125,7 +125,9 @@ class Init(Base):
         lines = ["x"] + [f"{math.sin(0.5 * t) + self.random.gauss(0, 0.05):.4f}"
                          for t in range(2000)]
         (self.folder / "power.csv").write_text("\n".join(lines) + "\n")
-        self.init("power.csv")
+        said = self.init("power.csv").stdout
+        self.assertRegex(said, r"6\d examples to train on")  # windows, as training counts them
+        self.assertIn("half of them up to 24", said)
         self.run_program("train", "power.toml", "--out", "run", "--quiet", "--set",
                          "training.steps=100", "--set", "training.evaluate_every=50")
         last = json.loads((self.folder / "run/metrics.jsonl").read_text().splitlines()[-1])
@@ -213,6 +215,12 @@ class InitUse(Base):
         (self.folder / "waves.ts").rename(self.folder / name)
         self.fails(name, code=2, says="the name is not UTF-8")
         self.assertEqual(list(self.folder.glob("*.toml")), [])
+
+    def test_short_series_of_a_forecast(self):
+        lines = ["id,x"] + [f"{i},{i + 0.5 * t}" for i in range(40) for t in range(12)]
+        (self.folder / "short.csv").write_text("\n".join(lines) + "\n")
+        self.fails("short.csv", code=2, says='task.split = "random" holds out whole series')
+        self.init("short.csv", "--set", "task.split=random")
 
     def test_wrong_data_say_what_is_wrong(self):
         self.fails("nowhere", code=1, says="nowhere: there is no such file or folder")

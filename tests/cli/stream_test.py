@@ -257,6 +257,29 @@ class Behaviour(Case):
         self.assertIn("50 steps", people.stderr.decode())
         self.assertIn("for this stream", people.stderr.decode())
 
+    def test_segments_are_sequences_of_their_own(self):
+        model = self.model(keep_every=2, rate=100)
+        values = self.rng.normal(size=(50, 1))
+        text = "\n".join(map(repr, values.ravel().tolist())).encode()
+        for chunk in (1, 7, 256):
+            lines, final, summary = self.stream(text, "--segment", 21, "--chunk", chunk)
+            self.assertEqual([line["step"] for line in lines + [final]], [21, 42, 50])
+            for line, begin in zip(lines + [final], (0, 21, 42)):
+                rows = model.logits(values[begin:line["step"]])
+                self.check(line, model, rows, step=len(rows))
+            self.assertEqual(summary["steps"], 50)
+        lines, _, _ = self.stream(text, "--segment", 21, "--every", 5)
+        self.assertEqual([line["step"] for line in lines], [5, 15, 21, 30, 40, 42, 45])
+        said = self.run_program("stream", self.path, "--segment", 25, stdin=text).stdout.decode()
+        self.assertEqual([line.split("\t")[0] for line in said.splitlines()], ["0.250 s", "0.500 s"])
+        model = self.model(input="tokens", inputs=9, end_mark=True)
+        lines, final, _ = self.stream(b"1 2 3 4 5 6 7", "--segment", 3)
+        for line, tokens in zip(lines + [final], ([1, 2, 3], [4, 5, 6], [7])):
+            rows = model.logits(np.array(tokens + [folded.END]))
+            self.check(line, model, rows, step=len(rows))
+        self.model(kind="characters")
+        self.assertIn("--segment is for sound", self.stream(b"abc", "--segment", 2, code=2))
+
     def test_packed_sound_says_how_to_unpack_it(self):
         self.model(rate=16000)
         for begin in (b"fLaC", b"OggS", b"ID3", b"FORM"):

@@ -125,6 +125,9 @@ TEST(Compare, TheNearestStateIsFoundAtTheEndsToo) {
   EXPECT_EQ(match_state(m, 100 + 10 * 31, count), 30) << "the smaller of two as near";
   EXPECT_EQ(match_state(m, 100 + 10 * 31 + 1, count), 32);
   EXPECT_EQ(match_state(m, int64_t{1} << 60, count), 16 * 64) << "the largest that is tried";
+  m.layer = "s4";
+  const auto in_pairs = [](const ModelOptions& o) { return 100 + 10 * (o.state / 2); };
+  EXPECT_EQ(match_state(m, 100 + 10 * 16 + 4, in_pairs), 32) << "33 has as many parameters";
 }
 
 TEST(Compare, CountingOneBlockIsCountingAll) {

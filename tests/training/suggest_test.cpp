@@ -105,10 +105,19 @@ TEST(Suggest, ForecastsCutLongSeries) {
   f.shape.target = TargetKind::values;
   f.shape.per_token = true;
   f.shape.outputs = 1;
+  Guess few = guess;
+  EXPECT_TRUE(cut_into_windows(guess, f));
+  EXPECT_EQ(guess.task.window, 156);  // 64 examples
+  EXPECT_FALSE(cut_into_windows(guess, f)) << "it is set";
+  f = facts(DataKind::series, 64, 156, 0);
+  f.shape.target = TargetKind::values;
+  f.shape.per_token = true;
+  f.shape.outputs = 1;
   const Suggestion s = suggest(guess, f);
-  EXPECT_EQ(s.config.task.window, 156);  // 64 examples
+  EXPECT_EQ(s.config.task.window, 156);
   EXPECT_EQ(s.config.model.pooling, Pooling::none);
   check(s.config);
+  EXPECT_FALSE(cut_into_windows(few, f)) << "they are many";
   f.tokens = 100;
   test::expect_contains(test::message_of<std::runtime_error>([&] { suggest(guess, f); }),
                         "100 steps to learn a forecast from are too few");
