@@ -58,7 +58,12 @@ int run_safetensors(const Options& o) {
   print_comparison(r);
   const std::string word = shell_word(file);
   fmt::print("next: {} info {}\n", program(), word);
-  if (r.streams) fmt::print("      {} stream {} < INPUT\n", program(), word);
+  if (r.streams) {
+    fmt::print("      {} stream {} FILE   # a sound, a text, or numbers with a line a step\n",
+               program(), word);
+  }
+  fmt::print("      {} predict {} FILE   # files as the training data are\n", program(),
+             shell_word(o.run));
   return 0;
 }
 
