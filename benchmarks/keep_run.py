@@ -5,12 +5,14 @@
 
 Evaluations, norms and the test stay as they are; of the lines of training at most --lines stay, of eigenvalues and
 confusion matrices the first and the last. `task.path` becomes the bare name of the file, and settings of the machine
-(threads, cache) are left as they were. The kept folder is a run for `rotrnn board` and `rotrnn report`.
+(threads, cache) are left as they were. With --splits the list of examples stays too, for data that are a part of a
+public set. The kept folder is a run for `rotrnn board` and `rotrnn report`.
 """
 
 import argparse
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -49,10 +51,13 @@ def main():
     parser.add_argument("run", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--lines", type=int, default=150, help="lines of training to keep")
+    parser.add_argument("--splits", action="store_true", help="keep splits.tsv: which example was in which split")
     options = parser.parse_args()
     source = options.run / "metrics.jsonl"
     if not source.is_file():
         sys.exit(f"{options.run}: no run folder, there is no metrics.jsonl in it")
+    if options.splits and not (options.run / "splits.tsv").is_file():
+        sys.exit(f"{options.run}: there is no splits.tsv in it; data that are made have none")
     if options.lines < 2:
         sys.exit(f"--lines {options.lines}: at least 2")
     lines = [json.loads(line) for line in source.read_text().splitlines()]
@@ -60,6 +65,8 @@ def main():
     config = re.sub(r'^((?:train_|validation_|test_)?path|cache) = "[^"]*/([^"/]+)/?"$', r'\1 = "\2"', config, flags=re.M)
     options.out.mkdir(parents=True, exist_ok=True)
     (options.out / "config.toml").write_text(config)
+    if options.splits:
+        shutil.copyfile(options.run / "splits.tsv", options.out / "splits.tsv")
     with open(options.out / "metrics.jsonl", "w") as out:
         for m in thinned(lines, options.lines):
             out.write(json.dumps(m, separators=(",", ":")) + "\n")
