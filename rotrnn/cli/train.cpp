@@ -36,8 +36,10 @@ bool holds_a_run(const fs::path& folder) {
 fs::path free_folder(const std::string& config) {
   const std::string name = config.empty() ? "quickstart" : fs::path(config).stem().string();
   fs::path folder = fs::path("runs") / name;
-  for (int i = 2; fs::exists(folder) && !fs::is_empty(folder); ++i)
-    folder = fs::path("runs") / fmt::format("{}-{}", name, i);
+  const auto is_free = [&] {
+    return !fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder));
+  };
+  for (int i = 2; !is_free(); ++i) folder = fs::path("runs") / fmt::format("{}-{}", name, i);
   return folder;
 }
 
