@@ -95,15 +95,6 @@ void add_products(const float* a, const float* b, size_t rows, double* sums) {
   for (size_t i = 0; i < kChannels; ++i) sums[i] += static_cast<double>(tile[i]);
 }
 
-/// Zero for what has faded away: silence would leave denormal numbers, which
-/// some CPUs are slow with.
-void flush_faded(float* states, size_t count) {
-  constexpr float kFaded = 1e-30f;
-  for (size_t i = 0; i < count; ++i) {
-    states[i] = states[i] < kFaded && states[i] > -kFaded ? 0.0f : states[i];
-  }
-}
-
 struct Complex {
   double re, im;
 };
@@ -295,7 +286,6 @@ class Forward : Call {
                            w.state + k * 2 * plane_);
       });
       store_rows(w.y, rows, span.width, output_.y + at * D_ + span.begin, D_);
-      flush_faded(w.state, span.count * 2 * plane_);
     });
     if (output_.final == nullptr) return;
     for_span(span, [&](const Group& group, size_t k) {
@@ -321,7 +311,6 @@ class Forward : Call {
             w.y + k * kTileSize, w.state + k * 2 * plane_);
       });
       store_rows(w.y, rows, span.width, output_.y + from, D_);
-      flush_faded(w.state, span.count * 2 * plane_);
     });
   }
 
@@ -400,7 +389,6 @@ class Backward : Call {
                               w.final_state + k * size, sums[k].final);
       });
       store_rows(w.y, rows, span.width, gradients_.u + from, D_);
-      flush_faded(w.state, span.count * 4 * plane_);
     });
     if (input_.initial == nullptr && gradients_.initial == nullptr) return;
     for_span(span, [&](const Group& group, size_t k) {
@@ -424,7 +412,6 @@ class Backward : Call {
             w.dy + k * kTileSize, w.y + k * kTileSize, w.state + k * 4 * plane_, sums[k].reverse);
       });
       store_rows(w.y, rows, span.width, gradients_.u + from, D_);
-      flush_faded(w.state, span.count * 4 * plane_);
     });
   }
 

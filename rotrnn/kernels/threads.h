@@ -12,7 +12,7 @@ int available_threads();
 /// OpenMP in the program, a pool of std::thread in the runtime, the Python module and under the
 /// thread sanitizer. Bodies must not wait for each other, for they may run one after the other: the
 /// pool serves one caller, others (also a body that calls this) do their work themselves. A body
-/// must not throw.
+/// must not throw. Numbers below the normal range are zero in it (subnormals.h).
 void parallel_for(int threads, const std::function<void(int)>& body);
 
 /// The name of the back end built in: "openmp" or "std".

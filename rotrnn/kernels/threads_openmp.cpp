@@ -1,17 +1,22 @@
 #include <omp.h>
 
+#include "rotrnn/kernels/subnormals.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn::kernels {
 
 void parallel_for(int threads, const std::function<void(int)>& body) {
   if (threads <= 1) {
+    const SubnormalsAreZero zero;
     body(0);
     return;
   }
   // OpenMP may give fewer threads than asked for (nested regions, limits): the stride covers that.
 #pragma omp parallel num_threads(threads)
-  for (int t = omp_get_thread_num(); t < threads; t += omp_get_num_threads()) body(t);
+  {
+    const SubnormalsAreZero zero;
+    for (int t = omp_get_thread_num(); t < threads; t += omp_get_num_threads()) body(t);
+  }
 }
 
 const char* thread_backend() {

@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "rotrnn/kernels/subnormals.h"
 #include "rotrnn/kernels/threads.h"
 
 namespace rotrnn::kernels {
@@ -56,6 +57,7 @@ class Pool {
   };
 
   static void work(const Job& job, int participant) {
+    const SubnormalsAreZero zero;
     for (int t = participant; t < job.threads; t += job.participants) (*job.body)(t);
   }
   void grow(size_t workers);
@@ -170,6 +172,7 @@ Pool& pool() {
 
 void parallel_for(int threads, const std::function<void(int)>& body) {
   if (threads > 1 && pool().run(threads, body)) return;
+  const SubnormalsAreZero zero;
   for (int t = 0; t < std::max(threads, 1); ++t) body(t);
 }
 

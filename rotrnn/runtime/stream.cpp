@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "rotrnn/io/utf8.h"
+#include "rotrnn/kernels/subnormals.h"
 #include "rotrnn/runtime/network.h"
 
 namespace rotrnn::runtime {
@@ -105,6 +106,7 @@ struct Stream::Impl {
 
   /// Runs the rows of x, encoded, through all blocks; logits after every one go to `each`.
   void run(size_t count, float* each) {
+    const kernels::SubnormalsAreZero zero;
     for (size_t b = 0; b < n.steps.size(); ++b) {
       const kernels::StepState s{state(b), position.steps == 0};
       n.steps[b].run(x.data(), count, &s, 1, scratch.data());
@@ -424,6 +426,7 @@ void Stream::push_each(std::span<Stream* const> streams, std::span<const float> 
     for (size_t i = 0; i < streams.size(); ++i) streams[i]->push(values.subspan(i * C, C));
     return;
   }
+  const kernels::SubnormalsAreZero zero;
   for (size_t begin = 0; begin < streams.size(); begin += room) {
     const size_t count = std::min(room, streams.size() - begin);
     for (size_t r = 0; r < count; ++r) {
