@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/score.h"
@@ -15,7 +16,8 @@ namespace rotrnn::cli {
 namespace {
 
 struct Options {
-  std::string run, split = "test", checkpoint = "best", data;
+  std::string run, split = "test", data;
+  CheckpointOption checkpoint;
   EngineOptions engine;
   int64_t keep_every = 1;
   bool json = false;
@@ -58,7 +60,7 @@ void print_json(const Options& o, const Evaluation& e) {
 int run(const Options& o) {
   EvaluationRequest request;
   request.run = o.run;
-  request.which = o.checkpoint == "best" ? Which::best : Which::last;
+  request.which = o.checkpoint.of(o.run);
   request.split = o.split;
   request.data_path = o.data;
   request.keep_every = o.keep_every;
@@ -86,11 +88,10 @@ void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   auto* command =
       app.add_subcommand("eval", "How well a run does on its data: accuracy, every class, errors");
-  command->add_option("run", options->run, "run folder")->required();
+  command->add_option("run", options->run, "run folder, or a checkpoint folder in it")->required();
   command->add_option("--split", options->split, "train, validation or test (default)")
       ->check(CLI::IsMember({"train", "validation", "test"}));
-  command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
-      ->check(CLI::IsMember({"best", "last"}));
+  add_checkpoint_option(*command, options->checkpoint);
   command->add_option("--data", options->data, "read this instead of the config's task.path");
   command
       ->add_option(

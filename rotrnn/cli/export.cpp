@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
@@ -18,10 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string run, out, format = "safetensors", graph = "all", checkpoint = "best";
+  std::string run, out, format = "safetensors", graph = "all";
+  CheckpointOption checkpoint;
   bool force = false, json = false;
-
-  Which which() const { return checkpoint == "best" ? Which::best : Which::last; }
 };
 
 void print_comparison(const ExportReport& r) {
@@ -38,7 +38,7 @@ int run_safetensors(const Options& o) {
   ExportRequest request;
   request.run = o.run;
   request.out = o.out.empty() ? (request.run / "model.safetensors").string() : o.out;
-  request.which = o.which();
+  request.which = o.checkpoint.of(o.run);
   request.overwrite = o.force;
   const ExportReport r = export_model(request);
   const std::string file = request.out.string();
@@ -83,7 +83,8 @@ OnnxRequest onnx_request(const Options& o, bool file) {
 
 int run_onnx(const Options& o) {
   const bool file = fs::is_regular_file(o.run);
-  const FoldedRun folded = file ? FoldedRun{read_file(o.run), {}} : fold_run(o.run, o.which());
+  const FoldedRun folded =
+      file ? FoldedRun{read_file(o.run), {}} : fold_run(o.run, o.checkpoint.of(o.run));
   const OnnxReport report = write_onnx(folded.bytes, o.run, onnx_request(o, file));
   const ExportReport& r = folded.report;
   if (o.json) {
@@ -145,8 +146,7 @@ void add_export(CLI::App& app, Action& action) {
                    "sequence (whole sequences) or all (default); bidirectional models, pairs and "
                    "permuted sequences have the last one only")
       ->check(CLI::IsMember({"step", "chunk", "sequence", "all"}));
-  command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
-      ->check(CLI::IsMember({"best", "last"}));
+  add_checkpoint_option(*command, options->checkpoint);
   command->add_flag("--force", options->force, "replace a file that exists");
   command->add_flag("--json", options->json, "one line of JSON");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

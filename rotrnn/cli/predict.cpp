@@ -10,6 +10,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/json_line.h"
 #include "rotrnn/cli/text.h"
@@ -20,7 +21,8 @@ namespace rotrnn::cli {
 namespace {
 
 struct Options {
-  std::string run, checkpoint = "best";
+  std::string run;
+  CheckpointOption checkpoint;
   std::vector<std::string> files;
   EngineOptions engine;
   bool json = false;
@@ -149,7 +151,7 @@ size_t read_standard_input(char* out, size_t size) {
 }
 
 int run(const Options& o) {
-  Predictor predictor(o.run, o.checkpoint == "best" ? Which::best : Which::last, o.engine);
+  Predictor predictor(o.run, o.checkpoint.of(o.run), o.engine);
   const CheckpointHeader& header = predictor.header();
   const InputReader reader(header.config.task, header.facts);
   const std::vector<std::string> files = o.files.empty() ? std::vector<std::string>{"-"} : o.files;
@@ -167,8 +169,8 @@ int run(const Options& o) {
       throw std::runtime_error(
           fmt::format("{}: is a folder; name files with one input a line", file));
     } else {
-      stream_file(file,
-                  [&](const ReadBytes& read) { predict_lines(o, read, file, predictor, reader); });
+      stream_unpacked(
+          file, [&](const ReadBytes& read) { predict_lines(o, read, file, predictor, reader); });
     }
   }
   return 0;
@@ -181,10 +183,9 @@ void add_predict(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand(
       "predict",
       "What a network says about inputs: lines of text, or files as the task's data are");
-  command->add_option("run", options->run, "run folder")->required();
+  command->add_option("run", options->run, "run folder, or a checkpoint folder in it")->required();
   command->add_option("files", options->files, "files to read; none or -: standard input");
-  command->add_option("--checkpoint", options->checkpoint, "best (default) or last")
-      ->check(CLI::IsMember({"best", "last"}));
+  add_checkpoint_option(*command, options->checkpoint);
   add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "a line of JSON for each input");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "rotrnn/io/archive.h"
+#include "rotrnn/io/gzip.h"
 
 namespace rotrnn {
 namespace {
@@ -154,6 +155,31 @@ void stream_file(const fs::path& path, const std::function<void(const ReadBytes&
       fail(path.string(), fmt::format("cannot read: {}", std::strerror(errno)));
     }
     return count;
+  });
+}
+
+void stream_unpacked(const fs::path& path,
+                     const std::function<void(const ReadBytes& read)>& visit) {
+  stream_file(path, [&](const ReadBytes& rest) {
+    // The file may be a pipe, so what was looked at is given out again.
+    char head[2];
+    const std::string_view seen(head, rest(head, sizeof head));
+    std::size_t given = 0;
+    const ReadBytes whole = [&](char* out, std::size_t size) {
+      const std::size_t again = seen.copy(out, size, given);
+      given += again;
+      return again + (again < size ? rest(out + again, size - again) : 0);
+    };
+    if (!is_gzip(seen)) return visit(whole);
+    std::vector<char> buffer;
+    GzipSource source(read_whole(whole, kMaxFileBytes, buffer,
+                                 [&] {
+                                   fail(path.string(),
+                                        fmt::format("more than {} bytes gzip'ed; unpack it first",
+                                                    kMaxFileBytes));
+                                 }),
+                      path.string());
+    visit([&](char* out, std::size_t size) { return source.read(out, size); });
   });
 }
 

@@ -40,6 +40,10 @@ void stream_files(const std::filesystem::path& path, const Wanted& wanted,
 void stream_file(const std::filesystem::path& file,
                  const std::function<void(const ReadBytes& read)>& visit);
 
+/// The same, unpacked when it is gzip'ed.
+void stream_unpacked(const std::filesystem::path& file,
+                     const std::function<void(const ReadBytes& read)>& visit);
+
 /// The names of all files in their order; an archive is read to its end for them.
 std::vector<std::string> list_files(const std::filesystem::path& path);
 

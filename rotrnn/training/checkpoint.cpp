@@ -286,9 +286,13 @@ std::string header_text(const CheckpointHeader& header) {
   return json.dump(2) + "\n";
 }
 
+bool is_checkpoint(const std::filesystem::path& folder) {
+  return std::filesystem::exists(folder / kStateFile);
+}
+
 std::filesystem::path find_checkpoint(const std::filesystem::path& run, Which which) {
   namespace fs = std::filesystem;
-  if (fs::exists(run / kStateFile)) return run;
+  if (is_checkpoint(run)) return run;
   const fs::path best = existing_folder(run / "best");
   fs::path last = existing_folder(run / "last");
   if (last.empty()) last = existing_folder(run / "previous");

@@ -66,6 +66,9 @@ void write_checkpoint(const std::filesystem::path& folder, const CheckpointHeade
 std::string header_text(const CheckpointHeader& header);
 CheckpointHeader parse_header(std::string_view text, const std::string& where);
 
+/// Whether a folder is a checkpoint, not a run that has some.
+bool is_checkpoint(const std::filesystem::path& folder);
+
 enum class Which { best, last };
 
 /// The checkpoint folder of a run, or the folder itself when it is one; std::runtime_error when

@@ -111,6 +111,11 @@ class Use(Cli):
         self.assertEqual(scores["examples"], 60)
         self.assertEqual(scores["accuracy"], test[0]["accuracy"])
         best = max(line["accuracy"] for line in metrics if line["split"] == "validation")
+        for folder, checkpoint, step in [("run", [], "best"), ("run", ["--checkpoint", "last"], "last"),
+                                         ("run/last/", ["--checkpoint", "last"], "last"), ("run/last", [], "last")]:
+            state = json.loads((self.folder / "run" / step / "state.json").read_text())["state"]
+            seen = json.loads(self.run_program("eval", folder, *checkpoint, "--json").stdout)
+            self.assertEqual(seen["step"], state["step"], folder)
         validation = json.loads(
             self.run_program("eval", "run", "--split", "validation", "--json").stdout)
         self.assertEqual(validation["accuracy"], best)
@@ -125,8 +130,10 @@ class Use(Cli):
             self.assertAlmostEqual(sum(p.values()), 1, places=6)
             self.assertEqual(answer["label"], max(p, key=p.get))
         (self.folder / "input.txt").write_text(lines)
-        plain = self.run_program("predict", "run", "input.txt").stdout.splitlines()
-        self.assertEqual([line.split("\t")[0] for line in plain], [a["label"] for a in answers])
+        (self.folder / "input.txt.gz").write_bytes(gzip.compress(lines.encode()))
+        for file in ("input.txt", "input.txt.gz"):
+            plain = self.run_program("predict", "run", file).stdout.splitlines()
+            self.assertEqual([line.split("\t")[0] for line in plain], [a["label"] for a in answers], file)
         self.fails("predict", "run", stdin="[MAX 2 9 ]\n[MAX 2 9\n", code=1, says="standard input:2:")
 
         info = json.loads(self.run_program("info", "run", "--no-measure", "--json").stdout)
@@ -688,6 +695,11 @@ class WrongInput(Cli):
         self.fails("train", self.config, "--resume", "--out", "run", "--set", "model.width=16",
                    code=2, says="model.width differs")
         self.fails("predict", "run", "nowhere.txt", code=1, says="nowhere.txt")
+        (self.folder / "cut.gz").write_bytes(gzip.compress(b"[MAX 1 2 ]\n")[:-3])
+        self.fails("predict", "run", "cut.gz", code=1, says=["cut.gz", "cut off"])
+        for command in ("eval", "predict", "export"):
+            self.fails(command, "run/best", "--checkpoint", "last", code=2,
+                       says=["run/best: is a checkpoint itself", "name the run folder"])
         self.fails("predict", "run", stdin="[MAX 1 2 ]\n[MAX 1 x ]\n", code=1,
                    says=["standard input:2:", "x"])
         self.run_program("train", self.config, "--out", "run", "--overwrite")

@@ -108,6 +108,16 @@ TEST(Files, OnlyWantedFilesAreRead) {
   }
 }
 
+std::string read_in_pieces(const ReadBytes& read, size_t piece_size) {
+  std::string bytes, piece(piece_size, '\0');
+  size_t size = 0;
+  do {
+    size = read(piece.data(), piece.size());
+    bytes.append(piece, 0, size);
+  } while (size == piece.size());
+  return bytes;
+}
+
 TEST(Files, StreamsInPieces) {
   const test::Folder folder;
   test::write_archive(folder / "a.tgz", files());
@@ -123,16 +133,34 @@ TEST(Files, StreamsInPieces) {
         read(&one, 1);
         return;
       }
-      std::vector<char> piece(700'001);
-      size_t size = 0;
-      do {
-        size = read(piece.data(), piece.size());
-        bytes.append(piece.data(), size);
-      } while (size == piece.size());
+      bytes = read_in_pieces(read, 700'001);
     });
     EXPECT_EQ(visits, 5);
     EXPECT_EQ(bytes, files()[0].second) << path;
   }
+}
+
+TEST(Files, StreamsOneFileUnpacked) {
+  const test::Folder folder;
+  for (const std::string& text :
+       {std::string(), std::string("\x1f"), std::string("ab"), noise(100'000, 3)}) {
+    for (const std::string& bytes : {text, test::gzipped(text)}) {
+      write_file_atomically(folder / "file", bytes);
+      for (const size_t piece : {1, 3, 4096, 200'000}) {
+        std::string seen;
+        stream_unpacked(folder / "file",
+                        [&](const ReadBytes& read) { seen = read_in_pieces(read, piece); });
+        EXPECT_EQ(seen, text) << bytes.size() << " bytes in pieces of " << piece;
+      }
+    }
+  }
+  const std::string packed = test::gzipped(noise(100'000, 4));
+  write_file_atomically(folder / "cut.gz", packed.substr(0, packed.size() / 2));
+  EXPECT_NE(test::message_of<std::runtime_error>([&] {
+              stream_unpacked(folder / "cut.gz",
+                              [](const ReadBytes& read) { read_in_pieces(read, 4096); });
+            }).find("cut.gz: packed offset"),
+            std::string::npos);
 }
 
 TEST(Files, NamesInFrontOfAndBelowFolders) {
