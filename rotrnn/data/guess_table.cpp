@@ -78,7 +78,8 @@ bool has_letters(std::string_view field) {
 struct Table {
   std::string name;
   int64_t rows = 0;
-  std::vector<Column> columns;
+  std::vector<Column> columns;  // those with a name: a setting can mean no others
+  std::size_t nameless = 0;     // the others, such as the index that pandas writes
   std::vector<std::vector<std::string>>
       kept;  // fields of the rows, for what depends on two columns
 
@@ -89,7 +90,20 @@ struct Table {
     return fmt::format("{}", fmt::join(out, ", "));
   }
   [[noreturn]] void fail(const std::string& what) const {
-    throw std::runtime_error(name + ": " + what);
+    const std::string passed_over =
+        nameless == 0 ? ""
+                      : fmt::format(
+                            ". {} column(s) without a name in the first line were passed "
+                            "over; give them one to use them",
+                            nameless);
+    throw std::runtime_error(name + ": " + what + passed_over);
+  }
+  // For settings that hold several names with commas between them.
+  void require_no_comma(const std::string& column, const char* key) const {
+    if (column.find(',') == std::string::npos) return;
+    fail(fmt::format(
+        "the column \"{}\" has a comma in its name, by which task.{} tells names apart; rename it",
+        column, key));
   }
   // The column that a setting names; null: it names none.
   const Column* find(const std::string& column, const char* key) const {
@@ -125,15 +139,23 @@ Table look_at(std::string_view content, const std::string& name) {
   CsvTable csv(content, name, csv_options(name, content));
   Table table;
   table.name = name;
-  for (const std::string& column : csv.columns()) {
+  std::vector<std::size_t> places;  // of the columns in a row
+  for (std::size_t i = 0; i < csv.columns().size(); ++i) {
+    const std::string& column = csv.columns()[i];
+    if (column.empty()) continue;
+    places.push_back(i);
     table.columns.emplace_back().name = column;
     table.columns.back().words = words_of(column);
   }
+  if (places.empty()) table.fail("the first line names no column; it must name them");
+  table.nameless = csv.columns().size() - places.size();
   std::vector<std::string_view> row;
   while (table.rows < kMostRows && csv.next(row)) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
+    std::vector<std::string>& kept = table.kept.emplace_back();
+    for (std::size_t i = 0; i < places.size(); ++i) {
       Column& c = table.columns[i];
-      const std::string_view field = trimmed(row[i]);
+      kept.emplace_back(row[places[i]]);
+      const std::string_view field = trimmed(row[places[i]]);
       const auto number = to_number(field);
       c.numbers += number.has_value();
       c.fractions += number && *number != std::floor(*number);
@@ -144,7 +166,6 @@ Table look_at(std::string_view content, const std::string& name) {
       c.changes += table.rows > 0 && c.last != field;
       c.last = field;
     }
-    table.kept.emplace_back(row.begin(), row.end());
     ++table.rows;
   }
   if (table.rows == 0) table.fail("there is a header and nothing below it");
@@ -213,6 +234,7 @@ void guess_target(const Table& t, const Column* input, const TaskOptions& told, 
                     t.names()));
   }
   if (target != named.label && is_measured(t, *target)) {
+    t.require_no_comma(target->name, "target_columns");
     say_values(guess, target->name);
   } else {
     say(guess, &TaskOptions::label_column, "label_column", *target, values_text(*target));
@@ -291,6 +313,7 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
     if (&c == label || &c == id || named.is_target(c)) continue;
     (t.most(c.numbers) && !c.like_time() ? channels : left_out).push_back(c.name);
   }
+  if (t.nameless > 0) left_out.push_back("what has no name");
   if (channels.empty()) {
     t.fail(
         fmt::format("no column holds texts, series or numbers to learn from; the columns are {}. "
@@ -314,13 +337,7 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
     say(guess, &TaskOptions::id_column, "id_column", *id, "rows that have the same are one series");
   }
   if (!left_out.empty()) {
-    for (const auto& channel : channels) {
-      if (channel.find(',') == std::string::npos) continue;
-      t.fail(
-          fmt::format("the column \"{}\" has a comma in its name, by which "
-                      "task.channel_columns tells names apart; rename it",
-                      channel));
-    }
+    for (const auto& channel : channels) t.require_no_comma(channel, "channel_columns");
     guess.task.channel_columns = fmt::format("{}", fmt::join(channels, ", "));
     guess.reasons.push_back(
         {"task.channel_columns", fmt::format("without {}", fmt::join(left_out, ", "))});

@@ -297,6 +297,38 @@ TEST_F(GuessTest, ColumnsOfStepsThatTheUserNamesAreNotGuessed) {
   EXPECT_EQ(data.train.size() + data.validation.size() + data.test.size(), 40);
 }
 
+// The first column is the index that pandas writes, with nothing above it.
+TEST_F(GuessTest, ColumnsWithoutANameArePassedOver) {
+  std::string steps = ",id,x,label\n", texts = ",text,label\n";
+  for (int i = 0; i < 300; ++i) steps += fmt::format("{},{},{}.5,{}\n", i, i / 10, i, i / 10 % 2);
+  for (int i = 0; i < 60; ++i) texts += fmt::format("{}.5,some words {},{}\n", i, i, i % 2);
+  file("steps.csv", steps);
+  file("texts.csv", texts);
+  EXPECT_EQ(load("steps.csv").facts.shape.inputs, 1);
+  EXPECT_EQ(guess_.task.channel_columns, "x");
+  EXPECT_EQ(guess_.task.target, TaskTarget::label);
+  EXPECT_EQ(load("texts.csv").facts.classes, (Names{"0", "1"}));
+  EXPECT_EQ(guess_.task.text_column, "text");
+
+  file("nameless.csv", ",label\nsome words here,a\nother words here,b\nmore words here,a\n");
+  test::expect_contains(error("nameless.csv"), "no column holds texts");
+  test::expect_contains(error("nameless.csv"), "1 column(s) without a name in the first line");
+  file("empty.csv", ",,\n1,2,3\n");
+  test::expect_contains(error("empty.csv"), "the first line names no column");
+}
+
+TEST_F(GuessTest, CommasInNamesThatAListMustHold) {
+  std::string values = "text,\"score, mean\"\n", steps = "date,\"load, all\"\n";
+  for (int i = 0; i < 60; ++i) {
+    values += fmt::format("some words {},{}.25\n", i, i);
+    steps += fmt::format("2024-01-{},{}.25\n", i, i);
+  }
+  file("values.csv", values);
+  file("steps.csv", steps);
+  test::expect_contains(error("values.csv"), "by which task.target_columns tells names apart");
+  test::expect_contains(error("steps.csv"), "by which task.channel_columns tells names apart");
+}
+
 TEST_F(GuessTest, TrainTablesAreLookedAtFirst) {
   std::string train = "text,label\n";
   for (int i = 0; i < 40; ++i) train += fmt::format("words and {},{}\n", i, i % 2);

@@ -8,6 +8,7 @@
 
 #include "rotrnn/data/csv_records.h"
 #include "rotrnn/data/guess_table.h"
+#include "rotrnn/data/own_files.h"
 #include "rotrnn/io/csv.h"
 
 using namespace rotrnn;
@@ -29,6 +30,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
        {task.text_column, task.series_column, task.label_column, task.id_column}) {
     if (!column.empty() && !table.has_column(column)) std::abort();
   }
+  for (const std::string& columns : {task.channel_columns, task.target_columns}) {
+    for (const std::string& column : split_names(columns)) {
+      if (!table.has_column(column)) std::abort();
+    }
+  }
+  const bool classes = task.target == TaskTarget::label || task.target == TaskTarget::token_label;
+  if (classes == task.label_column.empty()) std::abort();
+  if ((task.target == TaskTarget::value) == task.target_columns.empty()) std::abort();
   if (task.name != "csv" && task.name != "series") std::abort();
   if (task.name == "csv" && task.text_column.empty() == task.series_column.empty()) std::abort();
   if (guess.reasons.empty()) std::abort();
