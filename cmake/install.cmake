@@ -42,9 +42,9 @@ set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME r
 target_include_directories(rotrnn_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
-foreach(folder data distributed io kernels layers model training)
+foreach(folder data distributed io kernels layers model spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
-          FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE PATTERN "state_space" EXCLUDE)
 endforeach()
 
 # find_package(rotrnn COMPONENTS runtime rotrnn)

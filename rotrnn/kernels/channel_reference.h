@@ -13,19 +13,20 @@ namespace rotrnn::kernels::reference {
 template <class T>
 struct ChannelValues {
   Values<T> u, lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im, skip, initial;
+  Values<T> initial_reverse;  // the kernel has none: zero there
 
   /// Every tensor with its name.
   template <class F>
   void each(const F& f) {
     f("u", u), f("lambda_re", lambda_re), f("lambda_im", lambda_im), f("c_re", c_re);
     f("c_im", c_im), f("c_reverse_re", c_reverse_re), f("c_reverse_im", c_reverse_im);
-    f("skip", skip), f("initial", initial);
+    f("skip", skip), f("initial", initial), f("initial_reverse", initial_reverse);
   }
 };
 
 template <class T>
 struct ChannelResult {
-  Values<T> y, final_state;
+  Values<T> y, final_state, final_reverse;
 };
 
 /// One of a plane pair [N, D], or of states [sequences, 2·N·D].
@@ -57,30 +58,35 @@ void for_channel_states(const Sequences& sequences, size_t D, size_t N, const F&
 template <class T>
 ChannelResult<T> channel_forward(const Sequences& sequences, size_t D, size_t N,
                                  const ChannelValues<T>& v) {
-  ChannelResult<T> r{Values<T>(v.u.size()), Values<T>(sequences.count * 2 * N * D)};
+  const size_t states = sequences.count * 2 * N * D;
+  ChannelResult<T> r{Values<T>(v.u.size()), Values<T>(states), {}};
+  if (!v.c_reverse_re.empty()) r.final_reverse.resize(states);
   for (size_t i = 0; i < v.u.size(); ++i) r.y[i] = at_or(v.skip, i % D, T(0)) * v.u[i];
+  const auto given = [&](const Values<T>& states, size_t i, size_t at) {
+    return states.empty() ? std::complex<T>() : state_at(states, i, at, N * D);
+  };
   for_channel_states(sequences, D, N, [&](size_t i, size_t n, size_t d) {
     const size_t at = n * D + d;
     const auto lambda = pair_at(v.lambda_re, v.lambda_im, at), c = pair_at(v.c_re, v.c_im, at);
-    const auto initial = v.initial.empty() ? std::complex<T>() : state_at(v.initial, i, at, N * D);
     const auto order = visit(sequences.begin(i), sequences.end(i), false);
-    const auto x = channel_states(v.u, D, d, order, lambda, initial);
+    const auto x = channel_states(v.u, D, d, order, lambda, given(v.initial, i, at));
     for (size_t k = 0; k < order.size(); ++k) r.y[order[k] * D + d] += (c * x[k + 1]).real();
     set_state(r.final_state, i, at, N * D, x.back());
     if (v.c_reverse_re.empty()) return;
     const auto other = pair_at(v.c_reverse_re, v.c_reverse_im, at);
     const auto back = visit(sequences.begin(i), sequences.end(i), true);
-    const auto z = channel_states(v.u, D, d, back, lambda, {});
+    const auto z = channel_states(v.u, D, d, back, lambda, given(v.initial_reverse, i, at));
     for (size_t k = 0; k < back.size(); ++k) r.y[back[k] * D + d] += (other * z[k]).real();
+    set_state(r.final_reverse, i, at, N * D, z.back());
   });
   return r;
 }
 
-/// Gradients of Σ dy⊙y + Σ dfinal⊙final.
+/// Gradients of Σ dy⊙y + Σ dfinal⊙final, of both directions.
 template <class T>
 ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N,
                                   const ChannelValues<T>& v, const Values<T>& dy,
-                                  const Values<T>& dfinal) {
+                                  const Values<T>& dfinal, const Values<T>& dfinal_reverse = {}) {
   ChannelValues<T> g = v;
   g.each([](const char*, Values<T>& x) { std::fill(x.begin(), x.end(), T(0)); });
   for (size_t i = 0; i < v.u.size(); ++i) {
@@ -91,13 +97,15 @@ ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N
     re[at] += value.real();
     im[at] += value.imag();
   };
+  const auto given = [&](const Values<T>& states, size_t i, size_t at) {
+    return states.empty() ? std::complex<T>() : state_at(states, i, at, N * D);
+  };
   for_channel_states(sequences, D, N, [&](size_t i, size_t n, size_t d) {
     const size_t at = n * D + d;
     const auto lambda = pair_at(v.lambda_re, v.lambda_im, at), c = pair_at(v.c_re, v.c_im, at);
-    const auto initial = v.initial.empty() ? std::complex<T>() : state_at(v.initial, i, at, N * D);
     const auto order = visit(sequences.begin(i), sequences.end(i), false);
-    const auto x = channel_states(v.u, D, d, order, lambda, initial);
-    auto carry = dfinal.empty() ? std::complex<T>() : state_at(dfinal, i, at, N * D);
+    const auto x = channel_states(v.u, D, d, order, lambda, given(v.initial, i, at));
+    auto carry = given(dfinal, i, at);
     for (size_t k = order.size(); k-- > 0;) {
       const T e = dy[order[k] * D + d];
       const auto here = carry + std::conj(c) * e;
@@ -110,8 +118,8 @@ ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N
     if (v.c_reverse_re.empty()) return;
     const auto other = pair_at(v.c_reverse_re, v.c_reverse_im, at);
     const auto back = visit(sequences.begin(i), sequences.end(i), true);
-    const auto z = channel_states(v.u, D, d, back, lambda, {});
-    carry = {};  // of x←_t, which y_{t-1} and x←_{t-1} read
+    const auto z = channel_states(v.u, D, d, back, lambda, given(v.initial_reverse, i, at));
+    carry = given(dfinal_reverse, i, at);  // of x←_t, which y_{t-1} and x←_{t-1} read
     for (size_t k = back.size(); k-- > 0;) {
       const T e = dy[back[k] * D + d];
       add(g.c_reverse_re, g.c_reverse_im, at, e * std::conj(z[k]));
@@ -119,6 +127,7 @@ ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N
       g.u[back[k] * D + d] += carry.real();
       carry = std::conj(lambda) * carry + std::conj(other) * e;
     }
+    if (!g.initial_reverse.empty()) set_state(g.initial_reverse, i, at, N * D, carry);
   });
   return g;
 }

@@ -21,8 +21,8 @@ struct Head {
   double rest;            // 1 - |λ|²
 };
 
-template <class T>
-Head make_head(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h) {
+template <class Q>
+Head make_head(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size_t h) {
   Head r{};
   const double rate = std::exp(static_cast<double>(p.gamma_log[h]));
   r.gamma = std::exp(-rate);
@@ -67,15 +67,17 @@ size_t plane_index(const RotrnnMapSizes& s, size_t h, size_t i) {
   return (i % 2) * s.S() + h * s.pairs() + i / 2;
 }
 
-template <class T>
-double angle(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h, size_t j) {
-  return j < s.angles() ? static_cast<double>(p.theta[h * s.angles() + j]) : 0.0;
+template <class Q>
+double angle(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size_t h, size_t j) {
+  if (j >= s.angles()) return 0;
+  const double theta = static_cast<double>(p.theta[h * s.angles() + j]);
+  return s.theta_log ? std::exp(theta) : theta;
 }
 
-template <class T>
-std::vector<double> skew(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, size_t h) {
+template <class Q>
+std::vector<double> skew(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size_t h) {
   const size_t d = s.head();
-  const T* M = p.M + h * d * d;
+  const Q* M = p.M + h * d * d;
   std::vector<double> A(d * d);
   for (size_t i = 0; i < d; ++i) {
     for (size_t j = 0; j < d; ++j) {
@@ -85,8 +87,8 @@ std::vector<double> skew(const RotrnnMapSizes& s, const RotrnnParameters<const T
   return A;
 }
 
-template <class T>
-void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, const Head& head,
+template <class T, class Q>
+void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, const Head& head,
                   size_t h, const RotrnnSystem<T>& out) {
   for (size_t j = 0; j < s.pairs(); ++j) {
     const double theta = angle(s, p, h, j);
@@ -100,11 +102,11 @@ void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, c
 }
 
 /// W of one head: gain·PᵀB, its rows sorted into planes.
-template <class T>
-void write_w(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double gain,
+template <class T, class Q>
+void write_w(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, double gain,
              const double* P, size_t h, T* W) {
   const size_t d = s.head(), D = s.D;
-  const T* B = p.B + h * d * D;
+  const Q* B = p.B + h * d * D;
   std::vector<double> row(D);
   for (size_t i = 0; i < d; ++i) {
     row.assign(D, 0.0);
@@ -122,12 +124,12 @@ void write_w(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double
 
 /// V of one head: C_h·P, its columns sorted into planes. Here and in v_backward, Size is a constant
 /// for the usual sizes of a head: the inner loops are that short.
-template <class T, class Size>
-void write_v(const RotrnnMapSizes& s, Size size, const T* C, const double* P, size_t h, T* V) {
+template <class T, class Q, class Size>
+void write_v(const RotrnnMapSizes& s, Size size, const Q* C, const double* P, size_t h, T* V) {
   const size_t d = size, S = s.S(), S2 = 2 * S;
   std::vector<double> sum(d);
   for (size_t r = 0; r < s.D; ++r) {
-    const T* c = C + r * s.N + h * d;
+    const Q* c = C + r * s.N + h * d;
     for (size_t i = 0; i < d; ++i) sum[i] = 0;
     for (size_t k = 0; k < d; ++k) {
       const double x = static_cast<double>(c[k]);
@@ -146,8 +148,8 @@ void write_v(const RotrnnMapSizes& s, Size size, const T* C, const double* P, si
 }
 
 /// Gradients of λ and κ: to θ, and (returned) to |λ|.
-template <class T>
-double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p,
+template <class T, class Q>
+double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p,
                        const Head& head, size_t h, const RotrnnSystem<const T>& d,
                        const RotrnnParameters<T>& out) {
   double radius = 0;
@@ -166,23 +168,25 @@ double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>&
       radius += kappa_slope(head) * (re * c - im * sn);
       theta += kappa_size(head) * (-re * sn - im * c);
     }
-    if (j < s.angles()) out.theta[h * s.angles() + j] = static_cast<T>(theta);
+    if (j >= s.angles()) continue;
+    const double chain = s.theta_log ? angle(s, p, h, j) : 1;
+    out.theta[h * s.angles() + j] = static_cast<T>(theta * chain);
   }
   return radius;
 }
 
 /// Gradient of W: to B (as P·gain·dW, the norm of B comes later) and P; returns that of the gain.
-template <class T>
-double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, double gain,
+template <class T, class Q>
+double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, double gain,
                   const double* P, size_t h, const T* dW, std::vector<double>& dB, double* dP) {
   const size_t d = s.head(), D = s.D;
-  const T* B = p.B + h * d * D;
+  const Q* B = p.B + h * d * D;
   double dgain = 0;
   for (size_t i = 0; i < d; ++i) {
     const T* g = dW + plane_index(s, h, i) * D;
     for (size_t k = 0; k < d; ++k) {
       const double x = gain * P[k * d + i];
-      const T* b = B + k * D;
+      const Q* b = B + k * D;
       double* to = dB.data() + k * D;
       double parts[4] = {};  // four chains instead of one: the sum waits for itself otherwise
       size_t c = 0;
@@ -205,8 +209,8 @@ double w_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, d
   return dgain;
 }
 
-template <class T, class Size>
-void v_backward(const RotrnnMapSizes& s, Size size, const T* C, const double* P, size_t h,
+template <class T, class Q, class Size>
+void v_backward(const RotrnnMapSizes& s, Size size, const Q* C, const double* P, size_t h,
                 const T* dV, T* dC, double* dP) {
   const size_t d = size, S = s.S(), S2 = 2 * S;
   std::vector<double> memory(d * d + 2 * d);
@@ -214,7 +218,7 @@ void v_backward(const RotrnnMapSizes& s, Size size, const T* C, const double* P,
   double *g = Pt + d * d, *dc = g + d;
   for (size_t i = 0; i < d * d; ++i) Pt[i] = P[i % d * d + i / d];
   for (size_t r = 0; r < s.D; ++r) {
-    const T* c = C + r * s.N + h * d;
+    const Q* c = C + r * s.N + h * d;
     const T* re = dV + r * S2 + h * s.pairs();
     const T* im = re + S;
     for (size_t i = 0; i < d; ++i) {
@@ -232,8 +236,8 @@ void v_backward(const RotrnnMapSizes& s, Size size, const T* C, const double* P,
   }
 }
 
-template <class T>
-void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, const double* P,
+template <class T, class Q>
+void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, const double* P,
                    size_t h, const RotrnnSystem<const T>& d, const RotrnnParameters<T>& out) {
   const size_t dh = s.head(), count = dh * s.D;
   const Head head = make_head(s, p, h);
@@ -264,8 +268,8 @@ void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const T>& p, 
   }
 }
 
-template <class T>
-void head_forward(const RotrnnMapSizes& s, const RotrnnForward<T>& layer, size_t h) {
+template <class T, class Q>
+void head_forward(const RotrnnMapSizes& s, const RotrnnForward<T, Q>& layer, size_t h) {
   const auto& [p, out, P] = layer;
   const size_t d = s.head();
   const Head head = make_head(s, p, h);
@@ -293,13 +297,15 @@ void for_heads(const RotrnnMapSizes& s, size_t layers, Function function) {
 
 }  // namespace
 
-template <class T>
-void rotrnn_map_forward(const RotrnnMapSizes& s, std::span<const RotrnnForward<T>> layers) {
+template <class T, class Q>
+void rotrnn_map_forward(const RotrnnMapSizes& s,
+                        std::type_identity_t<std::span<const RotrnnForward<T, Q>>> layers) {
   for_heads(s, layers.size(), [&](size_t i, size_t h) { head_forward(s, layers[i], h); });
 }
 
-template <class T>
-void rotrnn_map_backward(const RotrnnMapSizes& s, std::span<const RotrnnBackward<T>> layers) {
+template <class T, class Q>
+void rotrnn_map_backward(const RotrnnMapSizes& s,
+                         std::type_identity_t<std::span<const RotrnnBackward<T, Q>>> layers) {
   for_heads(s, layers.size(), [&](size_t i, size_t h) {
     const auto& [parameters, P, dsystem, dparameters] = layers[i];
     head_backward(s, parameters, P + h * s.head() * s.head(), h, dsystem, dparameters);
@@ -310,9 +316,13 @@ template void rotrnn_map_forward<float>(const RotrnnMapSizes&,
                                         std::span<const RotrnnForward<float>>);
 template void rotrnn_map_forward<double>(const RotrnnMapSizes&,
                                          std::span<const RotrnnForward<double>>);
+template void rotrnn_map_forward<double, float>(const RotrnnMapSizes&,
+                                                std::span<const RotrnnForward<double, float>>);
 template void rotrnn_map_backward<float>(const RotrnnMapSizes&,
                                          std::span<const RotrnnBackward<float>>);
 template void rotrnn_map_backward<double>(const RotrnnMapSizes&,
                                           std::span<const RotrnnBackward<double>>);
+template void rotrnn_map_backward<double, float>(const RotrnnMapSizes&,
+                                                 std::span<const RotrnnBackward<double, float>>);
 
 }  // namespace rotrnn::kernels

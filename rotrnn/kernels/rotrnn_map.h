@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 /// RotRNN's parameter map, fused (docs/rotrnn.md): parameters to the diagonal system, per head
 ///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
@@ -10,14 +11,16 @@
 ///   none: ξ = 1.
 /// Odd dh: one more state with θ = 0, whose im row in W and im column in V are zero.
 /// stationary: κ = ((1-|λ|²)^{-½} - 1)/λ.
-/// All in double inside; T (float or double) is the type of parameters, system and gradients.
+/// theta_log: what is given for θ is its logarithm.
+/// All in double inside; Parameter (float or double) is the type of the parameters, T that of the
+/// system and of all gradients.
 namespace rotrnn::kernels {
 
 enum class Normalisation { xi, alpha, none };
 
 struct RotrnnMapSizes {
   size_t D = 0, N = 0, H = 0;
-  bool bidirectional = false, stationary = false;
+  bool bidirectional = false, stationary = false, theta_log = false;
   Normalisation normalisation = Normalisation::xi;
   double c = 1;
   int threads = 1;
@@ -43,27 +46,30 @@ struct RotrnnSystem {
 };
 
 /// The map of one layer; P [H, dh, dh] is for backward.
-template <class T>
+template <class T, class Parameter = T>
 struct RotrnnForward {
-  RotrnnParameters<const T> parameters;
+  RotrnnParameters<const Parameter> parameters;
   RotrnnSystem<T> system;
   double* P;
 };
 
 /// Its derivative: gradients of the parameters, each overwritten, given those of the system (those
 /// of λ and κ may be null: zero).
-template <class T>
+template <class T, class Parameter = T>
 struct RotrnnBackward {
-  RotrnnParameters<const T> parameters;
+  RotrnnParameters<const Parameter> parameters;
   const double* P;
   RotrnnSystem<const T> dsystem;
   RotrnnParameters<T> dparameters;
 };
 
 /// Layers of equal sizes, threads over all their heads.
-template <class T>
-void rotrnn_map_forward(const RotrnnMapSizes& sizes, std::span<const RotrnnForward<T>> layers);
-template <class T>
-void rotrnn_map_backward(const RotrnnMapSizes& sizes, std::span<const RotrnnBackward<T>> layers);
+template <class T, class Parameter = T>
+void rotrnn_map_forward(const RotrnnMapSizes& sizes,
+                        std::type_identity_t<std::span<const RotrnnForward<T, Parameter>>> layers);
+template <class T, class Parameter = T>
+void rotrnn_map_backward(
+    const RotrnnMapSizes& sizes,
+    std::type_identity_t<std::span<const RotrnnBackward<T, Parameter>>> layers);
 
 }  // namespace rotrnn::kernels

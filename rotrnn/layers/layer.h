@@ -9,16 +9,9 @@
 #include "rotrnn/layers/fused_channels.h"
 #include "rotrnn/layers/layer_options.h"
 #include "rotrnn/layers/system.h"
+#include "rotrnn/spec/parameter.h"
 
 namespace rotrnn {
-
-/// Which learning rate and decay a parameter gets.
-enum class ParameterGroup {
-  recurrent,        // recurrent rate, no decay
-  recurrent_decay,  // recurrent rate, decay
-  no_decay,         // global rate, no decay: biases and norms
-  decay,            // global rate, decay
-};
 
 /// A recurrent layer on packed batches.
 class Layer : public torch::nn::Module {

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "rotrnn/layers/layer_kind.h"
+
+/// What the layers with complex C share: y = factor·Re(C x) + D ⊙ u as V and D of a Diagonal.
+namespace rotrnn {
+
+/// A Diagonal of these sizes, its arrays ready to be written; memory is used again.
+inline Diagonal<double>& make_diagonal(Description<double>& out, int64_t width, int64_t states,
+                                       bool bidirectional) {
+  if (!std::holds_alternative<Diagonal<double>>(out)) out = Diagonal<double>();
+  auto& s = std::get<Diagonal<double>>(out);
+  s.width = width;
+  s.states = states;
+  const auto D = static_cast<size_t>(width), S = static_cast<size_t>(states);
+  s.lambda_re.resize(S);
+  s.lambda_im.resize(S);
+  s.W.resize(2 * S * D);
+  s.V.resize(2 * S * D);
+  s.V_reverse.resize(bidirectional ? 2 * S * D : 0);
+  s.D.resize(D);
+  return s;
+}
+
+/// V = factor·[Re C, -Im C], likewise V_reverse, and D, from C_re, C_im, C_reverse_re,
+/// C_reverse_im and D.
+void read_out(const Views<float>& parameters, double factor, Diagonal<double>& out);
+
+/// Its adjoint; adds.
+void read_out_backward(const Diagonal<double>& gradient, double factor, const Views<double>& out);
+
+}  // namespace rotrnn

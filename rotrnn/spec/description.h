@@ -1,0 +1,151 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <variant>
+#include <vector>
+
+/// What a layer's parameters are mapped to, and all that the sequence kernels know of a layer.
+/// `each` lists the fields once: visit(name, values, shape). A field that a layer does not have is
+/// empty. The gradient of a description is a description.
+namespace rotrnn {
+
+/// A layer that mixes channels:
+///
+///     z_t = λ ⊙ z_{t-1} + W u_t + b        y_t = V·[Re z_t; Im z_t] + D ⊙ u_t + e
+///
+/// with S complex states z, kept as two real planes: all real parts, then all imaginary parts. The
+/// reverse direction runs the same recurrence from the end and adds V_reverse·[Re z; Im z].
+/// Without an initial state z_0 = start ⊙ (W u_1 + b), u_1 being the first input in that direction;
+/// without start it is 0.
+template <class T>
+struct Diagonal {
+  int64_t width = 0, states = 0;  // D, S
+  std::vector<T> lambda_re, lambda_im, W, V, V_reverse, D, b, e, start_re, start_im;
+
+  bool bidirectional() const { return !V_reverse.empty(); }
+
+  template <class Visit>
+  void each(const Visit& visit) {
+    list(*this, visit);
+  }
+  template <class Visit>
+  void each(const Visit& visit) const {
+    list(*this, visit);
+  }
+
+ private:
+  using Shape = std::initializer_list<int64_t>;
+  template <class Self, class Visit>
+  static void list(Self& s, const Visit& visit) {
+    const int64_t d = s.width, n = s.states;
+    visit("lambda_re", s.lambda_re, Shape{n});
+    visit("lambda_im", s.lambda_im, Shape{n});
+    visit("W", s.W, Shape{2 * n, d});
+    visit("V", s.V, Shape{d, 2 * n});
+    visit("V_reverse", s.V_reverse, Shape{d, 2 * n});
+    visit("D", s.D, Shape{d});
+    visit("b", s.b, Shape{2 * n});
+    visit("e", s.e, Shape{d});
+    visit("start_re", s.start_re, Shape{n});
+    visit("start_im", s.start_im, Shape{n});
+  }
+};
+
+/// How Liquid-S4's products of neighbouring inputs enter, where a layer has them.
+enum class Products {
+  outside,    // added to y
+  inside,     // added to what drives the recurrence
+  reference,  // added to y, of the combinations that the authors' code takes: not causal
+};
+
+/// A layer whose channels do not meet. Either a recurrence with N complex states in each channel,
+///
+///     x_t = λ ⊙ x_{t-1} + u_t        y_t = Σ_n Re(c_n x_{t,n}) + D·u_t
+///
+/// whose reverse direction x←_t = λ ⊙ x←_{t+1} + u_t adds Σ_n Re(c'_n x←_{t+1,n}): it starts at the
+/// next sample, so that no input enters twice; or a convolution with kernels of L steps,
+///
+///     y_t = Σ_{s≤t} K_{t-s} u_s + Σ_{s>t} K_reverse_{s-t-1} u_s + D·u_t
+///
+/// and with either Σ_p products_p·Π_{j<p} u_{t-j}, p = 2 …, in the way that `kind` says.
+/// Planes are [N, D], kernels [L, D].
+template <class T>
+struct Channel {
+  int64_t width = 0, states = 0, length = 0, orders = 0;  // D, N, L, rows of products
+  Products kind = Products::outside;
+  std::vector<T> lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
+  std::vector<T> K, K_reverse, products, D;
+
+  bool bidirectional() const { return !c_reverse_re.empty() || !K_reverse.empty(); }
+
+  template <class Visit>
+  void each(const Visit& visit) {
+    list(*this, visit);
+  }
+  template <class Visit>
+  void each(const Visit& visit) const {
+    list(*this, visit);
+  }
+
+ private:
+  using Shape = std::initializer_list<int64_t>;
+  template <class Self, class Visit>
+  static void list(Self& s, const Visit& visit) {
+    const int64_t d = s.width, n = s.states;
+    visit("lambda_re", s.lambda_re, Shape{n, d});
+    visit("lambda_im", s.lambda_im, Shape{n, d});
+    visit("c_re", s.c_re, Shape{n, d});
+    visit("c_im", s.c_im, Shape{n, d});
+    visit("c_reverse_re", s.c_reverse_re, Shape{n, d});
+    visit("c_reverse_im", s.c_reverse_im, Shape{n, d});
+    visit("K", s.K, Shape{s.length, d});
+    visit("K_reverse", s.K_reverse, Shape{s.length, d});
+    visit("products", s.products, Shape{s.orders, d});
+    visit("D", s.D, Shape{d});
+  }
+};
+
+template <class T>
+using Description = std::variant<Diagonal<T>, Channel<T>>;
+
+/// A trained layer whose channels do not meet, as streams run it; [D, N], empty where there is
+/// none:
+///
+///     x_t = λ ⊙ x_{t-1} + p·Re Σ_n q_n x_{t-1,n} + b·w_t        y_t = Re Σ_n c_n x_{t,n} + D·u_t
+///
+/// Without p and q the states do not meet either, without b it is 1. w is u; or, with products
+/// inside, u_t + Σ_p liquid[p-2]·Π_{j<p} u_{t-j}: else these sums are added to y. In the reverse
+/// direction c_reverse reads the state of the next sample, of the same recurrence driven by u.
+struct ChannelSteps {
+  int64_t width = 0, states = 0, orders = 0;
+  bool liquid_inside = false;
+  std::vector<double> lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
+  std::vector<double> p_re, p_im, q_re, q_im, b_re, b_im;
+  std::vector<double> D, liquid;  // [D], [orders, D]
+
+  template <class Visit>
+  void each(const Visit& visit) const {
+    using Shape = std::initializer_list<int64_t>;
+    const Shape plane{width, states};
+    visit("D", D, Shape{width});
+    visit("liquid", liquid, Shape{orders, width});
+    visit("lambda_re", lambda_re, plane);
+    visit("lambda_im", lambda_im, plane);
+    visit("c_re", c_re, plane);
+    visit("c_im", c_im, plane);
+    visit("c_reverse_re", c_reverse_re, plane);
+    visit("c_reverse_im", c_reverse_im, plane);
+    visit("p_re", p_re, plane);
+    visit("p_im", p_im, plane);
+    visit("q_re", q_re, plane);
+    visit("q_im", q_im, plane);
+    visit("b_re", b_re, plane);
+    visit("b_im", b_im, plane);
+  }
+};
+
+/// A trained layer as a stream runs it.
+using Recurrence = std::variant<Diagonal<double>, ChannelSteps>;
+
+}  // namespace rotrnn
