@@ -7,8 +7,7 @@
 
 /// Products of neighbouring inputs, as Liquid-S4 adds them, channel by channel:
 ///
-///   y_t += Σ_{p=2..orders+1} c_p ⊙ Π_{j<p} u_{t-j}        u is 0 before a
-///   sequence
+///   y_t += Σ_{p=2..orders+1} c_p ⊙ Π_{j<p} u_{t-j}        u is 0 before a sequence
 namespace rotrnn::kernels {
 
 /// u and y [n, D], c [orders, D].
@@ -21,5 +20,18 @@ void products_forward(int threads, const Sequences& sequences, size_t D, size_t 
 void products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
                        const float* c, const float* u, const float* dy, float* du, float* dc,
                        Arena& scratch);
+
+/// The same of other products, those that the authors' code takes: of the p-combinations of the
+/// last w inputs of a sequence of T tokens, in lexicographic order, the last T, w < T being the
+/// smallest number that has as many; y_t gets the t-th of them from the end. Not causal.
+/// std::invalid_argument when a sequence is too short to have them.
+void reference_products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                                const float* c, const float* u, float* y);
+
+/// As products_backward. Many products meet in one input: their sums are in double, one thread for
+/// some channels of a sequence.
+void reference_products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
+                                 const float* c, const float* u, const float* dy, float* du,
+                                 float* dc, Arena& scratch);
 
 }  // namespace rotrnn::kernels

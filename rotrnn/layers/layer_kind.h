@@ -35,7 +35,7 @@ struct NormGroups {
 };
 
 /// A kind of layer: all that the program knows of it. A new layer is its folder and a line of the
-/// table in layers/registry.h.
+/// table in layers/layer_table.h.
 struct LayerKind {
   const char* name;     // as in model.layer
   const char* summary;  // one line

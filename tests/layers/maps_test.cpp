@@ -2,10 +2,7 @@
 // the ATen path of version 0.1 computed.
 #include "rotrnn/kernels/channel_reference.h"
 #include "rotrnn/kernels/reference.h"
-#include "rotrnn/layers/lru/lru.h"
-#include "rotrnn/layers/rotrnn/rotrnn.h"
-#include "rotrnn/layers/s4d/s4d.h"
-#include "rotrnn/layers/s5/s5.h"
+#include "rotrnn/layers/layer_table.h"
 #include "tests/layers/recorded.h"
 
 namespace rotrnn {
@@ -16,23 +13,6 @@ using testing::Doubles;
 using testing::Recorded;
 
 constexpr double kOutput = 1e-10, kGradient = 1e-8;
-
-struct Functions {
-  TensorSpecs (*tensors)(const LayerOptions&);
-  void (*draw)(const LayerOptions&, uint64_t, uint64_t, const LayerValues&);
-  void (*map)(const MapRequest&, std::span<Description<double>>, MapTrace&);
-  void (*map_backward)(const MapRequest&, const MapTrace&, std::span<const Description<double>>,
-                       std::span<const Views<double>>);
-};
-
-const std::map<std::string, Functions>& functions() {
-  static const std::map<std::string, Functions> table{
-      {"rotrnn", {rotrnn_tensors, draw_rotrnn, map_rotrnn, map_rotrnn_backward}},
-      {"lru", {lru_tensors, draw_lru, map_lru, map_lru_backward}},
-      {"s5", {s5_tensors, draw_s5, map_s5, map_s5_backward}},
-      {"s4d", {s4d_tensors, draw_s4d, map_s4d, map_s4d_backward}}};
-  return table;
-}
 
 // What a pass gives, and the gradient of the description and of what went in.
 struct Outcome {
@@ -100,7 +80,7 @@ Outcome run(const Channel<double>& s, const kernels::Sequences& sequences, const
 class Maps : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Maps, EqualTheRecordedLayers) {
-  const Functions& f = functions().at(GetParam());
+  const LayerKind& kind = layer_kind(GetParam());
   const SafeTensorFile file = testing::open_fixture("layers_" + GetParam() + ".safetensors");
   const nlohmann::json cases = testing::cases_of(file);
   ASSERT_GE(cases.size(), 10u);
@@ -108,16 +88,11 @@ TEST_P(Maps, EqualTheRecordedLayers) {
     SCOPED_TRACE(name);
     const Recorded r(file, name);
     const ModelOptions options = testing::options_of(settings);
-    testing::OwnedLayer layer(f.tensors(options));
-    for (const auto& [tensor, values] : layer.values.tensors) {
-      const Doubles recorded = r[(r.has("param/" + tensor) ? "param/" : "buffer/") + tensor];
-      ASSERT_EQ(recorded.size(), values.size()) << tensor;
-      for (size_t i = 0; i < recorded.size(); ++i) values[i] = static_cast<float>(recorded[i]);
-    }
+    testing::OwnedLayer layer = testing::recorded_layer(kind.tensors(options), r);
     const MapRequest request{options, {&layer.values, 1}, 2};
     Description<double> description;
     MapTrace trace;
-    f.map(request, {&description, 1}, trace);
+    kind.map(request, {&description, 1}, trace);
     const auto offsets = r.integers("offsets");
     const kernels::Sequences sequences{offsets.data(), offsets.size() - 1};
     const Outcome out =
@@ -129,17 +104,38 @@ TEST_P(Maps, EqualTheRecordedLayers) {
     testing::expect_close(out.grad_initial, r["grad_initial"], kGradient, "grad_initial");
     testing::expect_close(out.grad_initial_reverse, r["grad_initial_reverse"], kGradient,
                           "grad_initial_reverse");
-    f.map_backward(request, trace, {&out.gradient, 1}, {&layer.gradients, 1});
+    kind.map_backward(request, trace, {&out.gradient, 1}, {&layer.gradients, 1});
     for (const auto& [tensor, gradient] : layer.gradients) {
-      testing::expect_close({gradient.begin(), gradient.end()}, r["grad/" + tensor], kGradient,
-                            tensor);
+      testing::expect_close(gradient, r["grad/" + tensor], kGradient, tensor);
     }
+  }
+}
+
+// What a stream runs: of layers that mix channels the description itself.
+TEST_P(Maps, RecurrencesAreTheRecordedOnes) {
+  const LayerKind& kind = layer_kind(GetParam());
+  const SafeTensorFile file = testing::open_fixture("layers_" + GetParam() + ".safetensors");
+  const nlohmann::json cases = testing::cases_of(file);
+  for (const auto& [name, settings] : cases.items()) {
+    SCOPED_TRACE(name);
+    const Recorded r(file, name);
+    const ModelOptions options = testing::options_of(settings);
+    testing::OwnedLayer layer = testing::recorded_layer(kind.tensors(options), r);
+    const Recurrence recurrence = kind.recurrence(options, layer.values);
+    if (kind.channels) {
+      testing::expect_recurrence(std::get<ChannelSteps>(recurrence), r, kOutput);
+      continue;
+    }
+    const auto offsets = r.integers("offsets");
+    const kernels::Sequences sequences{offsets.data(), offsets.size() - 1};
+    const Outcome out = run(std::get<Diagonal<double>>(recurrence), sequences, r);
+    testing::expect_close(out.y, r["y"], kOutput, "y");
   }
 }
 
 // Draws equal those of version 0.1, to two places of float32: another libm, another eigensolver.
 TEST_P(Maps, DrawTheRecordedInitialValues) {
-  const Functions& f = functions().at(GetParam());
+  const LayerKind& kind = layer_kind(GetParam());
   const SafeTensorFile file = testing::open_fixture("initial_values.safetensors");
   const nlohmann::json cases = testing::cases_of(file);
   int compared = 0;
@@ -148,12 +144,12 @@ TEST_P(Maps, DrawTheRecordedInitialValues) {
     SCOPED_TRACE(name);
     const Recorded r(file, name);
     const ModelOptions options = testing::options_of(settings);
-    testing::OwnedLayer layer(f.tensors(options));
-    f.draw(options, settings.at("seed"), settings.at("stream"), layer.values);
+    testing::OwnedLayer layer(kind.tensors(options));
+    kind.draw(options, settings.at("seed"), settings.at("stream"), layer.values);
     for (const auto& [tensor, values] : layer.values.tensors) {
       const bool parameter = r.has("param/" + tensor);
       const Doubles recorded = r[(parameter ? "param/" : "buffer/") + tensor];
-      testing::expect_close({values.begin(), values.end()}, recorded, 2 * 0x1p-23, tensor);
+      testing::expect_close(values, recorded, 2 * 0x1p-23, tensor);
       ++compared;
     }
   }

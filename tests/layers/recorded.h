@@ -97,6 +97,12 @@ inline void expect_close(const Doubles& got, const Doubles& want, double toleran
   EXPECT_LE(difference / largest, tolerance) << what;
 }
 
+/// The same of whatever arrays of numbers.
+template <class Got, class Want>
+void expect_close(const Got& got, const Want& want, double tolerance, const std::string& what) {
+  expect_close(Doubles(got.begin(), got.end()), Doubles(want.begin(), want.end()), tolerance, what);
+}
+
 /// The tensors of a layer in memory of their own, with gradients.
 struct OwnedLayer {
   explicit OwnedLayer(const TensorSpecs& specs) {
@@ -117,6 +123,9 @@ struct OwnedLayer {
     }
   }
   OwnedLayer(const OwnedLayer&) = delete;
+  OwnedLayer(OwnedLayer&&) = default;  // the arrays stay where they are
+
+  int64_t& length() { return *values.integers["length"]; }  // S4
 
   LayerValues values;
   Views<double> gradients;
@@ -132,5 +141,35 @@ struct OwnedLayer {
   std::map<std::string, std::vector<double>> gradients_;
   std::map<std::string, std::vector<int64_t>> integers_;
 };
+
+/// The recorded parameters and buffers of a case; those after it has grown, if it has and `grown`.
+inline OwnedLayer recorded_layer(const TensorSpecs& specs, const Recorded& r, bool grown = true) {
+  OwnedLayer layer(specs);
+  const std::string prefix = grown && r.has("grown_buffer/length") ? "grown_" : "";
+  const auto full = [&](const std::string& tensor) {
+    const std::string parameter = prefix + "param/" + tensor;
+    return r.has(parameter) ? parameter : prefix + "buffer/" + tensor;
+  };
+  for (const auto& [tensor, values] : layer.values.tensors) {
+    const Doubles recorded = r[full(tensor)];
+    EXPECT_EQ(recorded.size(), values.size()) << tensor;
+    if (recorded.size() != values.size()) continue;
+    for (size_t i = 0; i < recorded.size(); ++i) values[i] = static_cast<float>(recorded[i]);
+  }
+  for (const auto& [tensor, values] : layer.values.integers) {
+    const std::vector<int64_t> recorded = r.integers(full(tensor));
+    std::copy_n(recorded.begin(), values.size(), values.begin());
+  }
+  return layer;
+}
+
+/// A layer step by step, against what was recorded of it.
+inline void expect_recurrence(const ChannelSteps& steps, const Recorded& r, double tolerance) {
+  steps.each([&](const char* field, const Doubles& got, auto) {
+    expect_close(got, r[std::string("recurrence/") + field], tolerance, field);
+  });
+  const std::string inside = "recurrence/liquid_inside";
+  EXPECT_EQ(steps.liquid_inside, r.has(inside) && r.integers(inside).at(0) != 0);
+}
 
 }  // namespace rotrnn::testing

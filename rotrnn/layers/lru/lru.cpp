@@ -129,4 +129,12 @@ void map_lru_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
+Recurrence recurrence_lru(const LayerOptions& options, const LayerValues& values) {
+  return mapped_diagonal(map_lru, options, values);
+}
+
+NormGroups norm_groups_lru(const LayerOptions&) {
+  return {};
+}
+
 }  // namespace rotrnn

@@ -20,4 +20,7 @@ void map_lru_backward(const MapRequest& request, const MapTrace& trace,
                       std::span<const Description<double>> gradients,
                       std::span<const Views<double>> out);
 
+Recurrence recurrence_lru(const LayerOptions& options, const LayerValues& values);
+NormGroups norm_groups_lru(const LayerOptions& options);
+
 }  // namespace rotrnn

@@ -146,4 +146,13 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
   }
 }
 
+Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values) {
+  return mapped_diagonal(map_rotrnn, options, values);
+}
+
+// A head: ‖x_h‖ = ‖P_hᵀ x_h‖ = ‖z_h‖.
+NormGroups norm_groups_rotrnn(const LayerOptions& options) {
+  return {.groups = options.heads};
+}
+
 }  // namespace rotrnn

@@ -26,4 +26,7 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
                          std::span<const Description<double>> gradients,
                          std::span<const Views<double>> out);
 
+Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values);
+NormGroups norm_groups_rotrnn(const LayerOptions& options);
+
 }  // namespace rotrnn

@@ -75,6 +75,14 @@ std::pair<double, Complex> start_of(const S4DOptions& o, int64_t n) {
   return {h.lambda[n].imag(), {h.B[n].real(), std::clamp(h.B[n].imag(), -2.0, 2.0)}};
 }
 
+/// A plane [N, D] as [D, N]; an empty one stays empty.
+std::vector<double> by_channel(const Channel<double>& s, const std::vector<double>& plane) {
+  const auto N = static_cast<size_t>(s.states), D = static_cast<size_t>(s.width);
+  std::vector<double> out(plane.size());
+  for (size_t i = 0; i < plane.size(); ++i) out[i % D * N + i / D] = plane[i];
+  return out;
+}
+
 }  // namespace
 
 TensorSpecs s4d_tensors(const LayerOptions& options) {
@@ -195,6 +203,28 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
       }
     }
   }
+}
+
+Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values) {
+  Description<double> mapped;
+  MapTrace trace;
+  map_s4d({options, {&values, 1}}, {&mapped, 1}, trace);
+  const auto& s = std::get<Channel<double>>(mapped);
+  ChannelSteps r;
+  r.width = s.width;
+  r.states = s.states;
+  r.lambda_re = by_channel(s, s.lambda_re);
+  r.lambda_im = by_channel(s, s.lambda_im);
+  r.c_re = by_channel(s, s.c_re);
+  r.c_im = by_channel(s, s.c_im);
+  r.c_reverse_re = by_channel(s, s.c_reverse_re);
+  r.c_reverse_im = by_channel(s, s.c_reverse_im);
+  r.D = s.D;
+  return r;
+}
+
+NormGroups norm_groups_s4d(const LayerOptions&) {
+  return {};
 }
 
 }  // namespace rotrnn

@@ -23,4 +23,7 @@ void map_s4d_backward(const MapRequest& request, const MapTrace& trace,
                       std::span<const Description<double>> gradients,
                       std::span<const Views<double>> out);
 
+Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values);
+NormGroups norm_groups_s4d(const LayerOptions& options);
+
 }  // namespace rotrnn

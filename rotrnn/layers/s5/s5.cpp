@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <numbers>
 
 #include "rotrnn/layers/initial.h"
 #include "rotrnn/layers/state_space/discretise.h"
@@ -177,6 +178,15 @@ void map_s5_backward(const MapRequest& request, const MapTrace&,
     }
     read_out_backward(g, 2, dp);
   }
+}
+
+Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values) {
+  return mapped_diagonal(map_s5, options, values);
+}
+
+// A state stands for itself and its conjugate.
+NormGroups norm_groups_s5(const LayerOptions&) {
+  return {.scale = std::numbers::sqrt2};
 }
 
 }  // namespace rotrnn

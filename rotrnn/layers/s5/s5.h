@@ -22,4 +22,7 @@ void map_s5_backward(const MapRequest& request, const MapTrace& trace,
                      std::span<const Description<double>> gradients,
                      std::span<const Views<double>> out);
 
+Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values);
+NormGroups norm_groups_s5(const LayerOptions& options);
+
 }  // namespace rotrnn

@@ -2,7 +2,8 @@
 
 #include "rotrnn/layers/layer_kind.h"
 
-/// What the layers with complex C share: y = factor·Re(C x) + D ⊙ u as V and D of a Diagonal.
+/// What the layers with a Diagonal share, and those with complex C: y = factor·Re(C x) + D ⊙ u as V
+/// and D of a Diagonal.
 namespace rotrnn {
 
 /// A Diagonal of these sizes, its arrays ready to be written; memory is used again.
@@ -20,6 +21,15 @@ inline Diagonal<double>& make_diagonal(Description<double>& out, int64_t width, 
   s.V_reverse.resize(bidirectional ? 2 * S * D : 0);
   s.D.resize(D);
   return s;
+}
+
+/// One layer by itself through its map: what a stream runs.
+inline Diagonal<double> mapped_diagonal(decltype(LayerKind::map) map, const LayerOptions& options,
+                                        const LayerValues& values) {
+  Description<double> mapped;
+  MapTrace trace;
+  map({options, {&values, 1}}, {&mapped, 1}, trace);
+  return std::get<Diagonal<double>>(std::move(mapped));
 }
 
 /// V = factor·[Re C, -Im C], likewise V_reverse, and D, from C_re, C_im, C_reverse_re,
