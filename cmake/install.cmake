@@ -35,14 +35,14 @@ install(FILES ${PROJECT_BINARY_DIR}/rotrnn/generated/rotrnn/version.h
 # The static libraries of the build as one archive: clients see one target, and its insides may
 # change. What it needs is written down in package/rotrnn-dependencies.cmake.in.
 add_library(rotrnn_archive STATIC
-  $<TARGET_OBJECTS:rotrnn> $<TARGET_OBJECTS:rotrnn_base> $<TARGET_OBJECTS:rotrnn_runtime_objects>
+  $<TARGET_OBJECTS:rotrnn> $<TARGET_OBJECTS:rotrnn_runtime_objects>
   $<TARGET_OBJECTS:rotrnn_kernels> $<TARGET_OBJECTS:rotrnn_kernels_objects>)
 set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME rotrnn
   LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 target_include_directories(rotrnn_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
-foreach(folder data distributed io kernels layers model spec training)
+foreach(folder data distributed io kernels layers network spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE PATTERN "state_space" EXCLUDE)
 endforeach()

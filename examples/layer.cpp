@@ -1,12 +1,20 @@
-// The layer in a LibTorch program: a ragged batch in, gradients out.
-#include <iostream>
+// A recurrent layer by itself: a ragged batch in, gradients out.
+#include <cstdio>
 
-#include "rotrnn/layers/rotrnn.h"
+#include "rotrnn/network/single_layer.h"
 
 int main() {
-  rotrnn::RotRNN layer(rotrnn::RotRNNOptions{.width = 16, .state = 32, .heads = 8});
-  const rotrnn::Packed u(torch::randn({1500, 16}), {0, 1000, 1500});  // sequences of 1,000 and 500
-  const auto out = layer->forward(u);                                 // out.y is [1500, 16]
-  out.y.square().mean().backward();
-  std::cout << layer << "\n" << out.y.sizes() << " " << layer->theta.grad().sizes() << "\n";
+  rotrnn::LayerOptions options;
+  options.width = 16, options.state = 32, options.heads = 8;
+  rotrnn::SingleLayer layer(options, /*seed=*/0);
+  const std::vector<int64_t> offsets{0, 1000, 1500};  // sequences of 1,000 and 500 steps
+  const std::vector<float> u(1500 * 16, 1.0f);
+  std::vector<float> y(u.size()), du(u.size());
+  layer.forward({.offsets = offsets, .u = u.data(), .backward = true}, {.y = y.data()});
+  rotrnn::FlatArray gradients(layer.layout());
+  layer.backward({.y = y.data()}, gradients, {.u = du.data()});  // of Σ y²/2
+  for (const auto& p : layer.layout().parameters) {
+    std::printf("%-10s %5zu gradients, the first %g\n", p.name.c_str(), p.count,
+                static_cast<double>(gradients.of(p)[0]));
+  }
 }

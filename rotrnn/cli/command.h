@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/model/engine.h"
+#include "rotrnn/network/engine.h"
 
 namespace rotrnn::cli {
 

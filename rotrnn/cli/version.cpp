@@ -1,18 +1,16 @@
 #include "rotrnn/cli/version.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <torch/version.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <vector>
 
 #include "rotrnn/cli/build_facts.h"
 #include "rotrnn/cli/commit.h"
+#include "rotrnn/distributed/c10d_library.h"
 #include "rotrnn/kernels/gemm.h"
 #include "rotrnn/kernels/simd.h"
 #include "rotrnn/kernels/threads.h"
@@ -61,25 +59,6 @@ std::vector<std::string> cpu_features() {
   return has;
 }
 
-/// The BLAS that LibTorch calls, which the system may exchange under it: what it says of itself
-/// where it does, else the file it is in.
-std::string blas() {
-  if (void* config = dlsym(RTLD_DEFAULT, "openblas_get_config")) {
-    std::string text = reinterpret_cast<const char* (*)()>(config)();
-    if (void* parallel = dlsym(RTLD_DEFAULT, "openblas_get_parallel")) {
-      const int kind = reinterpret_cast<int (*)()>(parallel)();
-      text += kind == 2 ? ", OpenMP" : kind == 1 ? ", threads of its own" : ", one thread";
-    }
-    return text;
-  }
-  Dl_info info{};
-  void* gemm = dlsym(RTLD_DEFAULT, "sgemm_");
-  if (gemm == nullptr || dladdr(gemm, &info) == 0 || info.dli_fname == nullptr) return "not known";
-  std::error_code error;
-  const auto file = std::filesystem::canonical(info.dli_fname, error);
-  return error ? info.dli_fname : file.string();
-}
-
 }  // namespace
 
 std::string version_text(bool json) {
@@ -92,8 +71,6 @@ std::string version_text(bool json) {
                                   {"commit", kCommit},
                                   {"compiler", kCompiler},
                                   {"build", kBuildType},
-                                  {"libtorch", TORCH_VERSION},
-                                  {"blas", blas()},
                                   {"cpu", cpu_name()},
                                   {"cpus", sysconf(_SC_NPROCESSORS_ONLN)},
                                   {"features", features},
@@ -103,23 +80,21 @@ std::string version_text(bool json) {
                                   {"gemm_available", gemms},
                                   {"threads", threads},
                                   {"thread_backend", kernels::thread_backend()},
-                                  {"processes", kProcesses}}
+                                  {"processes", describe_c10d()}}
         .dump();
   }
   return fmt::format(
       "rotrnn {}\n"
       "commit     {}\n"
       "compiler   {}, {}\n"
-      "LibTorch   {}\n"
-      "BLAS       {}\n"
       "CPU        {} x {}: {}\n"
       "kernels    {} (of {}), GEMM {} (of {})\n"
       "threads    {} by default, {}\n"
       "processes  {}",
-      kVersion, kCommit, kCompiler, kBuildType, TORCH_VERSION, blas(),
-      sysconf(_SC_NPROCESSORS_ONLN), cpu_name(), fmt::join(features, " "), kernels::table().name,
-      fmt::join(targets, ", "), kernels::gemm().name, fmt::join(gemms, ", "), threads,
-      kernels::thread_backend(), kProcesses);
+      kVersion, kCommit, kCompiler, kBuildType, sysconf(_SC_NPROCESSORS_ONLN), cpu_name(),
+      fmt::join(features, " "), kernels::table().name, fmt::join(targets, ", "),
+      kernels::gemm().name, fmt::join(gemms, ", "), threads, kernels::thread_backend(),
+      describe_c10d());
 }
 
 }  // namespace rotrnn::cli

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "rotrnn/data/examples.h"
-#include "rotrnn/data/shape.h"
+#include "rotrnn/spec/data_shape.h"
 #include "rotrnn/data/task_options.h"
 
 namespace rotrnn {

@@ -8,10 +8,6 @@
 #include "rotrnn/distributed/place.h"
 #include "rotrnn/distributed/shard.h"
 
-namespace at {
-class Tensor;
-}
-
 namespace rotrnn {
 
 /// The group is lost: a process died, hangs, failed or cannot be reached. The message names it.
@@ -26,8 +22,9 @@ struct GroupLost : std::runtime_error {
 class Group {
  public:
   Group();
-  /// Meets the others; std::runtime_error says who did not come within `timeout` seconds. Later the
-  /// same time is what a process may be silent, or keep the others waiting, before it is given up.
+  /// Meets the others, by librotrnn_c10d.so; std::runtime_error says who did not come within
+  /// `timeout` seconds. Later the same time is what a process may be silent, or keep the others
+  /// waiting, before it is given up.
   /// `bind`: processes of a machine that may use the same CPUs divide them.
   Group(const Place& place, double timeout, bool bind = true);
   /// Leaves together with the others when all is well, else at once.
@@ -46,11 +43,10 @@ class Group {
 
   /// Sums over all processes, in place; the same bits everywhere.
   void all_reduce(double* values, size_t count);
-  void all_reduce(at::Tensor& values);
+  void all_reduce(float* values, size_t count);
 
   /// What rank 0 has, to all.
   void broadcast(void* bytes, size_t count);
-  void broadcast(at::Tensor& values);
   std::string broadcast(const std::string& text);
 
   /// Returns when all have come. `patient`: however long they take, as long as they are alive.

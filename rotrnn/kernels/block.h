@@ -70,7 +70,7 @@ struct BlockConfig {
   bool bidirectional = false;
   bool batch_statistics = true;  // false: batch norm is the affine in norm_weight, norm_bias
   Keep keep = Keep::all;
-  float eps = 1e-5f;
+  double eps = 1e-5;
   int threads = 0;             // 0: all that the process may use
   bool balance = false;        // cut unequal sequences too; results then depend on the thread count
   size_t tile = 0;             // rows; 0: default_tile

@@ -70,8 +70,8 @@ View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) 
   }
   std::fill_n(b.sums, 2 * D, 0.0f);
   simd.layer_norm_backward(b.dout.data, b.dout.ld, nullptr, 0, nullptr, raw, D, saved.norm_a,
-                           config.eps, nullptr, 0, b.dout.data, b.dout.ld, b.sums, b.sums + D,
-                           t.rows, D);
+                           static_cast<float>(config.eps), nullptr, 0, b.dout.data, b.dout.ld,
+                           b.sums, b.sums + D, t.rows, D);
   if (sums != nullptr) {
     flush(b.sums, sums->norm_sum, D);
     flush(b.sums + D, sums->norm_product, D);
@@ -260,8 +260,8 @@ void Backward::norm_backward(const Tile& t, const View& du, const View& dout, co
   std::fill_n(b.sums, 2 * D, 0.0f);
   if (normed_branch() && !batch_norm()) {
     simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D,
-                             saved.norm_a, config.eps, past.data, past.ld, dx, D, b.sums,
-                             b.sums + D, t.rows, D);
+                             saved.norm_a, static_cast<float>(config.eps), past.data, past.ld, dx,
+                             D, b.sums, b.sums + D, t.rows, D);
   } else {
     const float* mean = normed_branch() ? saved.norm_mean : nullptr;
     simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, mean,

@@ -159,7 +159,8 @@ void BlockCall::normalise(size_t begin, size_t rows, const View& u) const {
   if (batch_norm()) {
     simd.affine(x, D, saved.norm_a, saved.norm_c, u.data, u.ld, rows, D);
   } else {
-    simd.layer_norm(x, D, saved.norm_a, saved.norm_c, config.eps, u.data, u.ld, rows, D);
+    simd.layer_norm(x, D, saved.norm_a, saved.norm_c, static_cast<float>(config.eps), u.data, u.ld,
+                    rows, D);
   }
 }
 
@@ -297,7 +298,7 @@ void BlockCall::set_norm(const double* statistics) {
   for (size_t i = 0; i < D; ++i) {
     const double mean = total[1 + i] * scale;
     const double variance = std::max(0.0, total[1 + D + i] * scale - mean * mean);
-    const double rstd = 1 / std::sqrt(variance + static_cast<double>(config.eps));
+    const double rstd = 1 / std::sqrt(variance + config.eps);
     const double weight = parameters.norm_weight != nullptr ? parameters.norm_weight[i] : 1.0;
     const double bias = parameters.norm_bias != nullptr ? parameters.norm_bias[i] : 0.0;
     saved.mean[i] = mean;

@@ -244,8 +244,8 @@ void Forward::postnorm_pass() {
       if (batch_norm()) {
         simd.affine(raw + at, D, saved.norm_a, saved.norm_c, output_.out + at, D, rows, D);
       } else {
-        simd.layer_norm(raw + at, D, saved.norm_a, saved.norm_c, config.eps, output_.out + at, D,
-                        rows, D);
+        simd.layer_norm(raw + at, D, saved.norm_a, saved.norm_c, static_cast<float>(config.eps),
+                        output_.out + at, D, rows, D);
       }
     }
     clock.mark(Stage::norm);

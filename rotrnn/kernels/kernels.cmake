@@ -4,7 +4,7 @@
 # (and libxsmm) differ. Missing features are stub files, chosen here.
 set(ROTRNN_KERNELS_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(kernel_sources activations adamw block_backward block_common block_forward block_gradients
-    channel channel_step convolve dplr embedding expm fft gemm gemm_hwy linear norm plan pooling products rotrnn_map scan simd step threads
+    channel channel_step convolve dplr dense embedding expm fft gemm gemm_hwy linear norm plan pooling products rotrnn_map scan simd step threads
     targets/baseline targets/scalar)
 
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
@@ -18,7 +18,7 @@ else()
   list(APPEND kernel_sources targets/no_x86)
 endif()
 if(EMSCRIPTEN)  # pages do not train
-  list(REMOVE_ITEM kernel_sources adamw block_backward block_gradients channel convolve dplr embedding
+  list(REMOVE_ITEM kernel_sources adamw block_backward block_gradients channel convolve dense dplr embedding
        expm fft linear products rotrnn_map)
 endif()
 list(TRANSFORM kernel_sources PREPEND ${ROTRNN_KERNELS_DIR}/)

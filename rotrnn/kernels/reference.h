@@ -1,14 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "rotrnn/kernels/block.h"
 
-/// The plain twin of every fast kernel: one loop a formula, any floating type, no tiles, no
+/// The plain twin of every fast kernel: one loop per formula, any floating type, no tiles, no
 /// threads, no planes. In double it is the oracle of the tests; in float the yardstick of their
 /// errors.
 namespace rotrnn::kernels::reference {
@@ -137,24 +139,46 @@ template <class T>
 struct Normed {
   Values<T> out, hat, rstd;  // rstd per column (batch) or row (layer)
   Values<T> mean, variance;
+  T members = 0;  // that a mean is of
 };
+
+/// Sums over the processes that share a batch; nothing when there is one.
+template <class T>
+void sum_over(const Reduce& reduce, Values<T>& sums) {
+  if (!reduce) return;
+  std::vector<double> doubles(sums.begin(), sums.end());
+  reduce(doubles.data(), doubles.size());
+  std::copy(doubles.begin(), doubles.end(), sums.begin());
+}
 
 /// Rows of x normalised; `affine`: weight and bias are the whole map (eval batch norm).
 template <class T>
 Normed<T> normalise(const Values<T>& x, size_t n, size_t D, Norm kind, bool affine, T eps,
-                    const Values<T>& weight, const Values<T>& bias) {
+                    const Values<T>& weight, const Values<T>& bias, const Reduce& reduce = {}) {
   Normed<T> r{x, x, {}, {}, {}};
   if (kind == Norm::none) return r;
-  const bool batch = kind == Norm::batch;
+  const bool batch = kind == Norm::batch, shared = batch && !affine;
   const size_t groups = batch ? D : n, members = batch ? n : D;
   const auto at = [&](size_t g, size_t m) { return batch ? m * D + g : g * D + m; };
+  Values<T> sums(groups + 1), squares(groups);  // with the number of members at the end
+  sums[groups] = T(members);
+  for (size_t g = 0; g < groups; ++g) {
+    for (size_t m = 0; m < members; ++m) sums[g] += x[at(g, m)];
+  }
+  if (shared) sum_over(reduce, sums);
+  r.members = sums[groups];
+  for (size_t g = 0; g < groups; ++g) {
+    const T mean = sums[g] / r.members;
+    for (size_t m = 0; m < members; ++m) {
+      squares[g] += (x[at(g, m)] - mean) * (x[at(g, m)] - mean);
+    }
+  }
+  if (shared) sum_over(reduce, squares);
   for (size_t g = 0; g < groups; ++g) {
     T mean = 0, variance = 0, rstd = 1;
     if (!(batch && affine)) {
-      for (size_t m = 0; m < members; ++m) mean += x[at(g, m)] / T(members);
-      for (size_t m = 0; m < members; ++m) {
-        variance += (x[at(g, m)] - mean) * (x[at(g, m)] - mean) / T(members);
-      }
+      mean = sums[g] / r.members;
+      variance = squares[g] / r.members;
       rstd = T(1) / std::sqrt(variance + eps);
     }
     for (size_t m = 0; m < members; ++m) r.hat[at(g, m)] = (x[at(g, m)] - mean) * rstd;
@@ -169,7 +193,7 @@ Normed<T> normalise(const Values<T>& x, size_t n, size_t D, Norm kind, bool affi
 template <class T>
 Values<T> normalise_backward(const Normed<T>& f, const Values<T>& dout, size_t n, size_t D,
                              Norm kind, bool affine, const Values<T>& weight, Values<T>& dweight,
-                             Values<T>& dbias) {
+                             Values<T>& dbias, const Reduce& reduce = {}) {
   if (kind == Norm::none) return dout;
   Values<T> dx(n * D);
   for (size_t i = 0; i < n * D; ++i) {
@@ -180,13 +204,18 @@ Values<T> normalise_backward(const Normed<T>& f, const Values<T>& dout, size_t n
   const bool batch = kind == Norm::batch;
   const size_t groups = batch ? D : n, members = batch ? n : D;
   const auto at = [&](size_t g, size_t m) { return batch ? m * D + g : g * D + m; };
+  Values<T> sums(2 * groups);
   for (size_t g = 0; g < groups; ++g) {
-    T plain = 0, with = 0;
     for (size_t m = 0; m < members; ++m) {
-      plain += dx[at(g, m)] / T(members);
-      with += dx[at(g, m)] * f.hat[at(g, m)] / T(members);
+      sums[g] += dx[at(g, m)];
+      sums[groups + g] += dx[at(g, m)] * f.hat[at(g, m)];
     }
-    if (batch && affine) plain = with = 0;
+  }
+  if (batch && !affine) sum_over(reduce, sums);
+  for (size_t g = 0; g < groups; ++g) {
+    const bool fixed = batch && affine;
+    const T plain = fixed ? T(0) : sums[g] / f.members;
+    const T with = fixed ? T(0) : sums[groups + g] / f.members;
     for (size_t m = 0; m < members; ++m) {
       dx[at(g, m)] = f.rstd[g] * (dx[at(g, m)] - plain - f.hat[at(g, m)] * with);
     }
@@ -243,25 +272,19 @@ std::vector<std::complex<T>> start_state(const BlockValues<T>& p, const Values<T
   return start;
 }
 
+/// A layer in place of z, W and V: y without D⊙u + e from u, and the gradient of u.
 template <class T>
-BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
-                            const BlockValues<T>& p, const Values<T>& mask1,
-                            const Values<T>& mask2) {
+struct LayerTwin {
+  std::function<Values<T>(const Values<T>& u)> forward;
+  std::function<Values<T>(const Values<T>& u, const Values<T>& dy)> backward;
+};
+
+/// The diagonal system: v, z, the final states, and y without D⊙u + e.
+template <class T>
+void diagonal_forward(const BlockConfig& c, const Sequences& sequences, const BlockValues<T>& p,
+                      const Values<T>& u, BlockTrace<T>& f) {
   const size_t D = c.D, S = c.S, n = sequences.tokens(), directions = c.bidirectional ? 2 : 1;
   const size_t stride = p.lambda_re.size() == S && n != 1 ? 0 : S;
-  BlockTrace<T> f;
-  std::vector<size_t> sequence_of(n);
-  for (size_t i = 0; i < sequences.count; ++i) {
-    for (size_t t = sequences.begin(i); t < sequences.end(i); ++t) sequence_of[t] = i;
-  }
-  const auto mask = [&](const Values<T>& m, size_t i) {
-    return m.empty() ? T(1) : m[sequence_of[i / D] * D + i % D];
-  };
-  const Norm pre = c.prenorm ? c.norm : Norm::none;
-  if (c.prenorm) {
-    f.norm = normalise(p.x, n, D, pre, !c.batch_statistics, T(c.eps), p.norm_weight, p.norm_bias);
-  }
-  const Values<T>& u = c.prenorm ? f.norm.out : p.x;
   f.v = product(u, transpose(p.W, 2 * S, D), n, D, 2 * S);
   for (size_t i = 0; i < f.v.size(); ++i) f.v[i] += at_or(p.b, i % (2 * S), T(0));
   f.y.assign(n * D, T(0));
@@ -279,6 +302,32 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
     }
     const auto read = product(f.z[d], transpose(d == 0 ? p.V : p.V_reverse, D, 2 * S), n, 2 * S, D);
     for (size_t i = 0; i < n * D; ++i) f.y[i] += read[i];
+  }
+}
+
+template <class T>
+BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
+                            const BlockValues<T>& p, const Values<T>& mask1, const Values<T>& mask2,
+                            const LayerTwin<T>* layer = nullptr) {
+  const size_t D = c.D, n = sequences.tokens();
+  BlockTrace<T> f;
+  std::vector<size_t> sequence_of(n);
+  for (size_t i = 0; i < sequences.count; ++i) {
+    for (size_t t = sequences.begin(i); t < sequences.end(i); ++t) sequence_of[t] = i;
+  }
+  const auto mask = [&](const Values<T>& m, size_t i) {
+    return m.empty() ? T(1) : m[sequence_of[i / D] * D + i % D];
+  };
+  const Norm pre = c.prenorm ? c.norm : Norm::none;
+  if (c.prenorm) {
+    f.norm = normalise(p.x, n, D, pre, !c.batch_statistics, T(c.eps), p.norm_weight, p.norm_bias,
+                       c.reduce);
+  }
+  const Values<T>& u = c.prenorm ? f.norm.out : p.x;
+  if (layer != nullptr) {
+    f.y = layer->forward(u);
+  } else {
+    diagonal_forward(c, sequences, p, u, f);
   }
   for (size_t i = 0; i < n * D; ++i) {
     f.y[i] += at_or(p.D, i % D, T(0)) * u[i] + at_or(p.e, i % D, T(0));
@@ -308,11 +357,52 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
     }
   }
   if (!c.prenorm) {
-    f.norm =
-        normalise(f.out, n, D, c.norm, !c.batch_statistics, T(c.eps), p.norm_weight, p.norm_bias);
+    f.norm = normalise(f.out, n, D, c.norm, !c.batch_statistics, T(c.eps), p.norm_weight,
+                       p.norm_bias, c.reduce);
     f.out = f.norm.out;
   }
   return f;
+}
+
+/// Its adjoint: the gradient of u by way of W, from that of y; those of the system into g.
+template <class T>
+Values<T> diagonal_backward(const BlockConfig& c, const Sequences& sequences,
+                            const BlockValues<T>& p, const Values<T>& u, const BlockTrace<T>& f,
+                            const Values<T>& dy, const Values<T>& dfinal,
+                            const Values<T>& dfinal_reverse, BlockValues<T>& g) {
+  const size_t D = c.D, S = c.S, n = sequences.tokens(), directions = c.bidirectional ? 2 : 1;
+  const size_t stride = p.lambda_re.size() == S && n != 1 ? 0 : S;
+  Values<T> dv(n * 2 * S, T(0));
+  for (size_t d = 0; d < directions; ++d) {
+    (d == 0 ? g.V : g.V_reverse) = product(transpose(dy, n, D), f.z[d], D, n, 2 * S);
+    Values<T> dz = product(dy, d == 0 ? p.V : p.V_reverse, n, D, 2 * S);
+    const Values<T>& last = d == 0 ? dfinal : dfinal_reverse;
+    for (size_t i = 0; i < sequences.count; ++i) {
+      const auto order = visit(sequences.begin(i), sequences.end(i), d == 1);
+      std::vector<std::complex<T>> end(S);
+      for (size_t k = 0; k < S && !last.empty(); ++k) end[k] = state_at(last, i, k, S);
+      const auto start = scan_adjoint(dz, f.z[d], order, S, p.lambda_re, p.lambda_im, stride,
+                                      f.start[d][i], end, g.lambda_re, g.lambda_im);
+      Values<T>& given = d == 0 ? g.initial : g.initial_reverse;
+      for (size_t k = 0; k < S; ++k) {
+        if (!given.empty()) {
+          set_state(given, i, k, S, start[k]);
+        } else if (!p.kappa_re.empty() && !order.empty()) {
+          const std::complex<T> kappa(p.kappa_re[k], p.kappa_im[k]);
+          const auto q = start[k] * std::conj(state_at(f.v, order[0], k, S));
+          g.kappa_re[k] += q.real();
+          g.kappa_im[k] += q.imag();
+          set_state(dz, order[0], k, S, state_at(dz, order[0], k, S) + start[k] * std::conj(kappa));
+        }
+      }
+    }
+    for (size_t i = 0; i < dv.size(); ++i) dv[i] += dz[i];
+  }
+  for (size_t i = 0; i < dv.size(); ++i) {
+    if (!g.b.empty()) g.b[i % (2 * S)] += dv[i];
+  }
+  g.W = product(transpose(dv, n, 2 * S), u, 2 * S, n, D);
+  return product(dv, p.W, n, 2 * S, D);
 }
 
 /// Gradients of Σ dout⊙out + Σ dfinal⊙final.
@@ -320,9 +410,9 @@ template <class T>
 BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
                               const BlockValues<T>& p, const Values<T>& mask1,
                               const Values<T>& mask2, const BlockTrace<T>& f, Values<T> dout,
-                              const Values<T>& dfinal, const Values<T>& dfinal_reverse) {
-  const size_t D = c.D, S = c.S, n = sequences.tokens(), directions = c.bidirectional ? 2 : 1;
-  const size_t stride = p.lambda_re.size() == S && n != 1 ? 0 : S;
+                              const Values<T>& dfinal, const Values<T>& dfinal_reverse,
+                              const LayerTwin<T>* layer = nullptr) {
+  const size_t D = c.D, n = sequences.tokens();
   BlockValues<T> g = p;
   g.each([](const char*, Values<T>& v) { std::fill(v.begin(), v.end(), T(0)); });
   std::vector<size_t> sequence_of(n);
@@ -334,7 +424,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
   };
   if (!c.prenorm) {
     dout = normalise_backward(f.norm, dout, n, D, c.norm, !c.batch_statistics, p.norm_weight,
-                              g.norm_weight, g.norm_bias);
+                              g.norm_weight, g.norm_bias, c.reduce);
   }
   const Values<T>& u = c.prenorm ? f.norm.out : p.x;
   const bool bare = c.activation == Activation::none;
@@ -373,41 +463,13 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
     if (!g.e.empty()) g.e[i % D] += dy[i];
     du[i] = dy[i] * at_or(p.D, i % D, T(0));
   }
-  Values<T> dv(n * 2 * S, T(0));
-  for (size_t d = 0; d < directions; ++d) {
-    (d == 0 ? g.V : g.V_reverse) = product(transpose(dy, n, D), f.z[d], D, n, 2 * S);
-    Values<T> dz = product(dy, d == 0 ? p.V : p.V_reverse, n, D, 2 * S);
-    const Values<T>& last = d == 0 ? dfinal : dfinal_reverse;
-    for (size_t i = 0; i < sequences.count; ++i) {
-      const auto order = visit(sequences.begin(i), sequences.end(i), d == 1);
-      std::vector<std::complex<T>> end(S);
-      for (size_t k = 0; k < S && !last.empty(); ++k) end[k] = state_at(last, i, k, S);
-      const auto start = scan_adjoint(dz, f.z[d], order, S, p.lambda_re, p.lambda_im, stride,
-                                      f.start[d][i], end, g.lambda_re, g.lambda_im);
-      Values<T>& given = d == 0 ? g.initial : g.initial_reverse;
-      for (size_t k = 0; k < S; ++k) {
-        if (!given.empty()) {
-          set_state(given, i, k, S, start[k]);
-        } else if (!p.kappa_re.empty() && !order.empty()) {
-          const std::complex<T> kappa(p.kappa_re[k], p.kappa_im[k]);
-          const auto q = start[k] * std::conj(state_at(f.v, order[0], k, S));
-          g.kappa_re[k] += q.real();
-          g.kappa_im[k] += q.imag();
-          set_state(dz, order[0], k, S, state_at(dz, order[0], k, S) + start[k] * std::conj(kappa));
-        }
-      }
-    }
-    for (size_t i = 0; i < dv.size(); ++i) dv[i] += dz[i];
-  }
-  for (size_t i = 0; i < dv.size(); ++i) {
-    if (!g.b.empty()) g.b[i % (2 * S)] += dv[i];
-  }
-  g.W = product(transpose(dv, n, 2 * S), u, 2 * S, n, D);
-  const auto more = product(dv, p.W, n, 2 * S, D);
-  for (size_t i = 0; i < n * D; ++i) du[i] += more[i];
+  const Values<T> through =
+      layer != nullptr ? layer->backward(u, dy)
+                       : diagonal_backward(c, sequences, p, u, f, dy, dfinal, dfinal_reverse, g);
+  for (size_t i = 0; i < n * D; ++i) du[i] += through[i];
   if (c.prenorm) {
     du = normalise_backward(f.norm, du, n, D, c.norm, !c.batch_statistics, p.norm_weight,
-                            g.norm_weight, g.norm_bias);
+                            g.norm_weight, g.norm_bias, c.reduce);
   }
   for (size_t i = 0; i < n * D; ++i) g.x[i] = (c.residual ? dout[i] : T(0)) + du[i];
   return g;

@@ -99,8 +99,8 @@ void StepBlock::norm(const float* x, size_t rows, float* out) const {
   if (config_.norm == Norm::batch) {
     simd_->affine(x, D, parameters_.norm_weight, parameters_.norm_bias, out, D, rows, D);
   } else {
-    simd_->layer_norm(x, D, parameters_.norm_weight, parameters_.norm_bias, config_.eps, out, D,
-                      rows, D);
+    simd_->layer_norm(x, D, parameters_.norm_weight, parameters_.norm_bias,
+                      static_cast<float>(config_.eps), out, D, rows, D);
   }
 }
 

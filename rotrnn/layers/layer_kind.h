@@ -28,8 +28,10 @@ struct MapRequest {
 /// What a map keeps for its adjoint; only the layer knows what it means.
 using MapTrace = std::vector<double>;
 
-/// Which states make one norm: `groups` parts of equal size, times `scale`.
-struct NormGroups {
+/// The complex states that a sequence has in a layer, and which of them make one norm: `groups`
+/// parts of equal size, times `scale`.
+struct LayerStates {
+  int64_t count = 0;  // 0: the layer trains as a convolution and shows none
   int64_t groups = 1;
   double scale = 1;
 };
@@ -61,9 +63,10 @@ struct LayerKind {
                        std::span<const Description<double>> gradients,
                        std::span<const Views<double>> out);
 
-  /// The trained layer as a stream runs it; std::invalid_argument when it has no such form.
-  Recurrence (*recurrence)(const LayerOptions&, const LayerValues& values);
-  NormGroups (*norm_groups)(const LayerOptions&);
+  /// The trained layer as a stream runs it; std::invalid_argument when it has no such form. Without
+  /// `outputs` what reads the states may be missing: for S4 it takes dense matrices.
+  Recurrence (*recurrence)(const LayerOptions&, const LayerValues& values, bool outputs);
+  LayerStates (*states)(const LayerOptions&);
 };
 
 }  // namespace rotrnn

@@ -3,19 +3,19 @@
 #include <cstdint>
 #include <string>
 
-#include "rotrnn/layers/liquid_s4_options.h"
-#include "rotrnn/layers/lru_options.h"
-#include "rotrnn/layers/rotrnn_options.h"
-#include "rotrnn/layers/s4_options.h"
-#include "rotrnn/layers/s4d_options.h"
-#include "rotrnn/layers/s5_options.h"
+#include "rotrnn/layers/liquid_s4/options.h"
+#include "rotrnn/layers/lru/options.h"
+#include "rotrnn/layers/rotrnn/options.h"
+#include "rotrnn/layers/s4/options.h"
+#include "rotrnn/layers/s4d/options.h"
+#include "rotrnn/layers/s5/options.h"
 
 namespace rotrnn {
 
 /// Which layer, its sizes, and the settings of every layer there is: a config may hold them all,
 /// for comparing, and the one that `layer` names is made.
 struct LayerOptions {
-  std::string layer = "rotrnn";  // a name of the table in registry.h
+  std::string layer = "rotrnn";  // a name of the table in layer_table.h
   int64_t width = 128;           // D
   int64_t state = 256;           // N: real dimensions
   int64_t heads = 32;            // RotRNN

@@ -5,21 +5,30 @@
 #include <array>
 
 #include "rotrnn/io/nearest.h"
+#include "rotrnn/layers/layer_table.h"
 
 namespace rotrnn {
 namespace {
 
-// The table without its makers, copied by the compiler: programs that only read configs need not
-// link LibTorch.
-consteval auto without_makers() {
-  std::array<LayerEntry, std::size(kLayers)> out{};
+// What is asked here of the table, copied by the compiler: programs that only read configs need not
+// link maps and kernels.
+struct LayerEntry {
+  const char* name;
+  const char* summary;
+  bool channels;
+  void (*check)(const LayerOptions&, bool sizes);
+  std::string (*describe)(const LayerOptions&);
+};
+
+consteval auto entries() {
+  std::array<LayerEntry, std::size(kLayerKinds)> out{};
   for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = kLayers[i];
-    out[i].make = nullptr;
+    const LayerKind& kind = kLayerKinds[i];
+    out[i] = {kind.name, kind.summary, kind.channels, kind.check, kind.describe};
   }
   return out;
 }
-constexpr auto kEntries = without_makers();
+constexpr auto kEntries = entries();
 
 const LayerEntry& find(const std::string& name) {
   for (const LayerEntry& entry : kEntries) {

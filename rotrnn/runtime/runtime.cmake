@@ -1,5 +1,5 @@
 # The runtime: trained models without LibTorch. Needs kernels/kernels.cmake before it.
-#   rotrnn_runtime_objects   what reads and runs models; also part of rotrnn_base
+#   rotrnn_runtime_objects   what reads and runs models; also part of rotrnn
 #   rotrnn_runtime           librotrnn_runtime.so, the C and C++ interface, with kernels of its own;
 #                            depends on the C and C++ runtime alone
 set(ROTRNN_RUNTIME_DIR ${CMAKE_CURRENT_LIST_DIR})

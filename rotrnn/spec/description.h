@@ -109,6 +109,32 @@ struct Channel {
 template <class T>
 using Description = std::variant<Diagonal<T>, Channel<T>>;
 
+/// Copies a description, rounding where the number type asks for it; memory is used again.
+template <class From, class To>
+void convert(const Description<From>& from, Description<To>& to) {
+  const auto copy = [](const auto& source, auto& target) {
+    target.width = source.width, target.states = source.states;
+    std::vector<const std::vector<From>*> fields;
+    source.each(
+        [&](const char*, const std::vector<From>& values, auto) { fields.push_back(&values); });
+    auto field = fields.begin();
+    target.each([&](const char*, std::vector<To>& values, auto) {
+      values.assign((*field)->begin(), (*field)->end());
+      ++field;
+    });
+  };
+  if (const auto* diagonal = std::get_if<Diagonal<From>>(&from)) {
+    if (!std::holds_alternative<Diagonal<To>>(to)) to = Diagonal<To>();
+    copy(*diagonal, std::get<Diagonal<To>>(to));
+    return;
+  }
+  const auto& channel = std::get<Channel<From>>(from);
+  if (!std::holds_alternative<Channel<To>>(to)) to = Channel<To>();
+  auto& target = std::get<Channel<To>>(to);
+  target.length = channel.length, target.orders = channel.orders, target.kind = channel.kind;
+  copy(channel, target);
+}
+
 /// A trained layer whose channels do not meet, as streams run it; [D, N], empty where there is
 /// none:
 ///

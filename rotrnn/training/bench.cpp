@@ -8,8 +8,10 @@
 #include "rotrnn/kernels/simd.h"
 #include "rotrnn/kernels/stopwatch.h"
 #include "rotrnn/kernels/threads.h"
+#include "rotrnn/training/batch.h"
+#include "rotrnn/training/evaluate_network.h"
 #include "rotrnn/training/inventory.h"
-#include "rotrnn/training/network.h"
+#include "rotrnn/training/network_checkpoint.h"
 
 namespace rotrnn {
 namespace {
@@ -23,32 +25,6 @@ double peak_memory_mb() {
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
-}
-
-// Noise in the shape of the task's data.
-struct Noise {
-  Packed input;
-  torch::Tensor targets;
-  Pass pass;
-};
-
-Noise make_noise(const DataShape& shape, const std::vector<int64_t>& lengths) {
-  torch::manual_seed(0);
-  std::vector<int64_t> offsets{0};
-  Noise noise;
-  for (int64_t length : lengths) {
-    offsets.push_back(offsets.back() + length);
-    noise.pass.sequences.push_back(static_cast<int64_t>(noise.pass.sequences.size()));
-  }
-  noise.input = shape.input == InputKind::tokens
-                    ? Packed(torch::randint(shape.inputs, {offsets.back()}, torch::kInt64), offsets)
-                    : Packed(torch::randn({offsets.back(), shape.inputs}), offsets);
-  const int64_t batch =
-      shape.per_token ? offsets.back() : static_cast<int64_t>(lengths.size()) / shape.towers;
-  noise.targets = shape.target == TargetKind::classes
-                      ? torch::randint(shape.outputs, {batch}, torch::kInt64)
-                      : torch::randn({batch, shape.outputs});
-  return noise;
 }
 
 void name_stages(StepBench& result, const EngineTimes& times, double optimiser, double steps) {
@@ -88,17 +64,21 @@ double measure_peak_gflops(int threads) {
 StepBench bench_step(const StepBenchOptions& options) {
   const TrainingOptions& t = options.config.training;
   StepBench result;
-  result.threads = use_threads(t.threads);
+  result.threads = thread_count(t.threads);
   const double peak_before = measure_peak_gflops(result.threads);
 
   const DataShape shape = describe_task(options.config.task).shape;
-  SequenceModel model(options.config.model, shape, static_cast<uint64_t>(t.seed));
+  Network network(options.config.model, shape, static_cast<uint64_t>(t.seed));
   EngineTimes times;
-  model->engine = t.engine();
-  model->engine.threads = result.threads;
-  result.fused = model->uses_fused();
-  AdamW optimiser(*model);
-  Noise noise = make_noise(shape, options.lengths);
+  network.engine = t.engine();
+  network.engine.threads = result.threads;
+  result.fused = t.kernels == Kernels::fused;
+  Optimiser optimiser(network.layout());
+  FlatArray gradients(network.layout());
+  Workspace workspace;
+  const Batch noise = make_noise(shape, options.lengths);
+  const LossOptions loss = loss_options(t, shape);
+  std::vector<float> dy;
   const double memory_before = peak_memory_mb();
 
   std::vector<double> seconds;
@@ -106,24 +86,22 @@ StepBench bench_step(const StepBenchOptions& options) {
   constexpr int kWarmUp = 2;  // the first step touches fresh memory
   for (int step = 0; step < kWarmUp + options.repeats; ++step) {
     if (step == kWarmUp) {
-      model->engine.times = &times;
+      network.engine.times = &times;
       optimiser_seconds = 0;
     }
     double whole = 0;
     {
       const kernels::Stopwatch watch(&whole);
-      optimiser.zero_grad();
-      noise.pass.step = step;
-      const torch::Tensor y = model->forward(noise.input, noise.pass).y;
-      loss_of(shape.target, y, noise.targets).backward();
+      train_pass(network, workspace, noise, {0, step, noise.sequences}, loss, gradients, dy);
       const kernels::Stopwatch optimiser_watch(&optimiser_seconds);
-      optimiser.gradient_norm();
-      optimiser.step(step + 1, t.global_lr * 1e-3, t.recurrent_lr * 1e-3, t.weight_decay);
+      norm_of(gradients);
+      optimiser.step(step + 1, {t.global_lr * 1e-3, t.recurrent_lr * 1e-3, t.weight_decay},
+                     gradients, network.weights(), result.threads);
     }
     if (step >= kWarmUp) seconds.push_back(whole);
   }
 
-  const auto tokens = static_cast<double>(noise.input.layout->tokens());
+  const auto tokens = static_cast<double>(noise.length());
   result.seconds_per_step = median(seconds);
   result.fastest_step = *std::min_element(seconds.begin(), seconds.end());
   result.tokens_per_second = tokens / result.seconds_per_step;

@@ -3,8 +3,10 @@
 #include <limits>
 
 #include "rotrnn/kernels/stopwatch.h"
+#include "rotrnn/training/evaluate_network.h"
 #include "rotrnn/training/loader.h"
-#include "rotrnn/training/network.h"
+#include "rotrnn/training/network_checkpoint.h"
+#include "rotrnn/training/optimiser.h"
 
 namespace rotrnn {
 namespace {
@@ -13,7 +15,7 @@ constexpr int64_t kEndless = std::numeric_limits<int64_t>::max();
 
 double tokens_of(const std::vector<Batch>& parts) {
   double tokens = 0;
-  for (const Batch& b : parts) tokens += static_cast<double>(b.input.layout->tokens());
+  for (const Batch& b : parts) tokens += static_cast<double>(b.length());
   return tokens;
 }
 
@@ -33,7 +35,7 @@ double rate_of(double seconds, const Step& step) {
 
 LoaderBench bench_loader(const Config& config, double seconds) {
   const TrainingOptions& t = config.training;
-  const int threads = use_threads(t.threads);
+  const int threads = thread_count(t.threads);
   LoaderBench out;
   {
     TaskOptions uncached = config.task;
@@ -56,17 +58,21 @@ LoaderBench bench_loader(const Config& config, double seconds) {
     return std::make_unique<BatchLoader>(
         data.train, shape, Sampler(data.train.size(), t.batch, seed), 0, kEndless, t.accumulate);
   };
-  SequenceModel model(config.model, shape, seed);
-  model->engine = t.engine();
-  AdamW optimiser(*model);
+  Network network(config.model, shape, seed);
+  network.engine = t.engine();
+  network.engine.threads = threads;
+  Optimiser optimiser(network.layout());
+  FlatArray gradients(network.layout());
+  Workspace workspace;
+  const LossOptions loss = loss_options(t, shape);
+  std::vector<float> dy;
   int64_t step = 0;
   const auto train = [&](const std::vector<Batch>& parts) {
-    optimiser.zero_grad();
     for (const Batch& b : parts) {
-      const torch::Tensor y = model->forward(b.input, {seed, step, b.sequences}).y;
-      loss_of(shape.target, y, b.targets).backward();
+      train_pass(network, workspace, b, {seed, step, b.sequences}, loss, gradients, dy);
     }
-    optimiser.step(++step, t.global_lr * 1e-3, t.recurrent_lr * 1e-3, t.weight_decay);
+    optimiser.step(++step, {t.global_lr * 1e-3, t.recurrent_lr * 1e-3, t.weight_decay}, gradients,
+                   network.weights(), threads);
     return tokens_of(parts);
   };
 

@@ -8,7 +8,7 @@
 
 #include "rotrnn/data/task.h"
 #include "rotrnn/io/nearest.h"
-#include "rotrnn/model/options.h"
+#include "rotrnn/network/options.h"
 #include "rotrnn/training/options.h"
 
 namespace rotrnn {

@@ -217,6 +217,11 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "instead: fill a step with sequences up to this many tokens; 0: by count");
   add("accumulate", IntegerKey{&t.accumulate, 1},
       "parts that a batch is computed in, to save memory; divides the batch");
+  add("loss",
+      choice(t.loss, {"automatic", "cross_entropy", "mean_square", "mean_absolute", "huber"}),
+      "what training makes small; automatic: cross_entropy for classes, mean_square for values");
+  add("huber_delta", NumberKey{&t.huber_delta, 0, 1e6, true},
+      "huber: errors above this, in standard deviations of a target, count linearly");
   add("class_weights", choice(t.class_weights, {"none", "balanced"}),
       "balanced: rare classes count as much as frequent ones in the loss");
   add("global_lr", NumberKey{&t.global_lr, 0, 1e3}, "largest learning rate of most parameters");
@@ -242,7 +247,8 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "write the numbers of metrics.jsonl to an event file of TensorBoard too");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
   add("kernels", choice(t.kernels, {"fused", "reference"}),
-      "what does the sequence work: the fused kernels, or plain LibTorch operations");
+      "what does the sequence work: the fused kernels, or their plain twins in double, to compare "
+      "with (slow)");
   add("memory", choice(t.memory, {"normal", "low"}),
       "low: keep less for the backward pass and compute it again");
 }

@@ -9,119 +9,134 @@
 
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/kernels/random.h"
-#include "rotrnn/layers/channel_layer.h"
+#include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/reference_pass.h"
+#include "rotrnn/network/tensors.h"
 #include "rotrnn/runtime/network.h"
 #include "rotrnn/runtime/score.h"
-#include "rotrnn/training/network.h"
-#include "rotrnn/training/tensor_file.h"
+#include "rotrnn/training/network_checkpoint.h"
 #include "rotrnn/version.h"
 
 namespace rotrnn {
 namespace {
 
 namespace fs = std::filesystem;
-using torch::Tensor;
 
 constexpr const char* kActivations[] = {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"};
 constexpr const char* kPoolings[] = {"mean", "last", "none"};
 
-const ChannelLayer* channel_layer(const BlockImpl& block) {
-  return dynamic_cast<const ChannelLayer*>(block.layer.get());
-}
+/// A tensor of the file, with memory of its own.
+struct FoldedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
 
 // A batch norm in front of a system that mixes channels goes into W.
-bool folds_norm(const ModelOptions& options, const BlockImpl& block) {
-  return options.prenorm && options.norm == NormKind::batch && channel_layer(block) == nullptr;
+bool folds_norm(const ModelOptions& options) {
+  return options.prenorm && options.norm == NormKind::batch && !layer_kind(options.layer).channels;
 }
 
-NamedTensors diagonal_parts(const ModelOptions& options, BlockImpl& block) {
-  System s = diagonal(*block.layer).system();
-  if (folds_norm(options, block)) {
-    const auto [a, c] = block.norm->affine();
-    const auto plus = [](const Tensor& x, const Tensor& y) { return x.defined() ? x + y : y; };
-    s.b = plus(s.b, s.W.matmul(c));
-    s.e = plus(s.e, s.D * c);
-    s.W = s.W * a;
-    s.D = s.D * a;
-  }
-  return {{"lambda_re", s.lambda_re},
-          {"lambda_im", s.lambda_im},
-          {"W", s.W},
-          {"V", s.V},
-          {"V_reverse", s.V_reverse},
-          {"D", s.D},
-          {"b", s.b},
-          {"e", s.e},
-          {"start_re", s.start_re},
-          {"start_im", s.start_im}};
-}
+// The norm of a block as a scale and a shift, in double: a batch norm with its running statistics.
+struct Affine {
+  std::vector<double> scale, shift;
+};
 
-NamedTensors channel_parts(const ChannelRecurrence& r) {
-  NamedTensors out{{"D", r.D}, {"liquid", r.liquid}};
-  const std::pair<std::string, Tensor> complex[] = {
-      {"lambda", r.lambda}, {"c", r.c}, {"c_reverse", r.c_reverse},
-      {"p", r.p},           {"q", r.q}, {"b", r.b}};
-  for (const auto& [name, tensor] : complex) {
-    if (!tensor.defined()) continue;
-    out.emplace_back(name + "_re", torch::real(tensor));
-    out.emplace_back(name + "_im", torch::imag(tensor));
+Affine affine_of(const ModelOptions& m, const Weights& weights, const std::string& at) {
+  const auto get = [&](const char* name) {
+    const std::span<const float> found = weights.find(at + "norm." + name);
+    return std::vector<double>(found.begin(), found.end());
+  };
+  Affine out{get("weight"), get("bias")};
+  if (m.norm == NormKind::layer) return out;
+  const auto mean = get("running_mean"), variance = get("running_var");
+  for (size_t d = 0; d < mean.size(); ++d) {
+    out.scale[d] /= std::sqrt(variance[d] + kNormEpsilon);
+    out.shift[d] -= mean[d] * out.scale[d];
   }
   return out;
+}
+
+// u = a ⊙ x + c in front: W' = W·diag(a), b' = b + W c, D' = D ⊙ a, e' = e + D ⊙ c.
+void fold_norm(const Affine& norm, Diagonal<double>& s) {
+  const auto D = static_cast<size_t>(s.width), rows = 2 * static_cast<size_t>(s.states);
+  s.b.resize(rows);
+  s.e.resize(D);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t d = 0; d < D; ++d) {
+      s.b[i] += s.W[i * D + d] * norm.shift[d];
+      s.W[i * D + d] *= norm.scale[d];
+    }
+  }
+  for (size_t d = 0; d < D; ++d) {
+    s.e[d] += s.D[d] * norm.shift[d];
+    s.D[d] *= norm.scale[d];
+  }
 }
 
 // The tensors of a block; what training needed and the network does not is multiplied out.
-void fold_block(const std::string& at, const ModelOptions& options, BlockImpl& block,
-                NamedTensors& out) {
-  const ChannelLayer* channels = channel_layer(block);
-  NamedTensors tensors =
-      channels != nullptr ? channel_parts(channels->recurrence()) : diagonal_parts(options, block);
-  if (!folds_norm(options, block)) {
-    const auto [a, c] = block.norm->affine();
-    tensors.emplace_back("norm.scale", a);
-    tensors.emplace_back("norm.shift", c);
+void fold_block(const ModelOptions& m, size_t block, Weights& weights,
+                std::vector<FoldedTensor>& out) {
+  const std::string at = fmt::format("blocks.{}.", block);
+  Recurrence recurrence = layer_kind(m.layer).recurrence(m, layer_values(m, block, weights), true);
+  const Affine norm = affine_of(m, weights, at);
+  const auto add = [&](const std::string& name, const auto& values, std::vector<int64_t> shape) {
+    if (values.empty()) return;
+    out.push_back({at + name, std::move(shape), {values.begin(), values.end()}});
+  };
+  if (auto* diagonal = std::get_if<Diagonal<double>>(&recurrence)) {
+    if (folds_norm(m)) fold_norm(norm, *diagonal);
   }
-  if (block.value) {
-    tensors.emplace_back("value.weight", block.value->weight);
-    tensors.emplace_back("value.bias", block.value->bias);
+  std::visit(
+      [&](const auto& r) {
+        r.each([&](const char* name, const std::vector<double>& values,
+                   std::initializer_list<int64_t> shape) { add(name, values, shape); });
+      },
+      recurrence);
+  if (!folds_norm(m)) {
+    add("norm.scale", norm.scale, {m.width});
+    add("norm.shift", norm.shift, {m.width});
   }
-  if (block.gate) {
-    tensors.emplace_back("gate.weight", block.gate->weight);
-    tensors.emplace_back("gate.bias", block.gate->bias);
-  }
-  for (const auto& [name, tensor] : tensors) {
-    if (tensor.defined()) out.emplace_back(at + name, tensor);
+  for (const char* name : {"value.weight", "value.bias", "gate.weight", "gate.bias"}) {
+    const auto* p = weights.layout().find(at + name);
+    if (p != nullptr) add(name, weights.parameters().of(*p), p->shape);
   }
 }
 
-NamedTensors fold(SequenceModelImpl& model, const ModelOptions& options) {
-  torch::NoGradGuard no_grad;
-  NamedTensors out;
-  out.emplace_back("encoder.weight",
-                   model.embedding ? model.embedding->weight : model.linear->weight);
-  if (model.linear) out.emplace_back("encoder.bias", model.linear->bias);
-  for (size_t i = 0; i < model.blocks.size(); ++i) {
-    fold_block(fmt::format("blocks.{}.", i), options, *model.blocks[i], out);
+std::vector<FoldedTensor> fold(Network& network) {
+  Weights& weights = network.weights();
+  std::vector<FoldedTensor> out;
+  const auto add = [&](const char* name) {
+    const auto* p = weights.layout().find(name);
+    if (p == nullptr) return;
+    const auto values = weights.parameters().of(*p);
+    out.push_back({name, p->shape, {values.begin(), values.end()}});
+  };
+  add("encoder.weight");
+  add("encoder.bias");
+  for (int64_t i = 0; i < network.options().depth; ++i) {
+    fold_block(network.options(), static_cast<size_t>(i), weights, out);
   }
-  if (model.hidden) {
-    out.emplace_back("hidden.weight", model.hidden->weight);
-    out.emplace_back("hidden.bias", model.hidden->bias);
-  }
-  out.emplace_back("head.weight", model.head->weight);
-  out.emplace_back("head.bias", model.head->bias);
-  for (auto& [name, tensor] : out) tensor = tensor.to(torch::kFloat32).contiguous();
+  for (const char* name : {"hidden.weight", "hidden.bias", "head.weight", "head.bias"}) add(name);
   return out;
 }
 
-std::string description(const CheckpointHeader& header, const SequenceModelImpl& model,
-                        const NamedTensors& tensors) {
+std::vector<NamedTensor> views_of(const std::vector<FoldedTensor>& tensors) {
+  std::vector<NamedTensor> out;
+  for (const FoldedTensor& t : tensors) {
+    out.push_back({t.name, {Dtype::f32, t.shape, std::as_bytes(std::span(t.values))}});
+  }
+  return out;
+}
+
+std::string description(const CheckpointHeader& header, const std::vector<FoldedTensor>& tensors) {
   const ModelOptions& m = header.config.model;
   const DataShape& shape = header.facts.shape;
-  const BlockImpl& block = *model.blocks.front();
-  const bool channels = channel_layer(block) != nullptr, folds = folds_norm(m, block);
+  const bool channels = layer_kind(m.layer).channels, folds = folds_norm(m);
   int64_t states = 0, degree = 1;
-  for (const auto& [name, tensor] : tensors) {
-    if (name == "blocks.0.lambda_re") states = tensor.size(-1);
-    if (name == "blocks.0.liquid") degree = 1 + tensor.size(0);
+  for (const FoldedTensor& t : tensors) {
+    if (t.name == "blocks.0.lambda_re") states = t.shape.back();
+    if (t.name == "blocks.0.liquid") degree = 1 + t.shape[0];
   }
   nlohmann::ordered_json json = {
       {"system", channels ? "channel" : "diagonal"},
@@ -185,55 +200,57 @@ Trial make_trial(const TaskFacts& facts) {
   return trial;
 }
 
-// What the network says in double, by the reference path.
-Tensor truth(SequenceModelImpl& model, const TaskFacts& facts, const Trial& trial) {
+// What the network computes in double, by the plain twins.
+std::vector<double> truth(Network& network, const TaskFacts& facts, const Trial& trial) {
   Preprocessing p = facts.preprocessing;
-  if (p.tokens()) {
-    const Tensor tokens = torch::tensor(trial.tokens, torch::kInt64);
-    return model.forward(Packed(tokens, trial.offsets)).y;
-  }
-  p.form.element = Element::f32;
-  p.form.scale = 1;
-  std::vector<int64_t> offsets{0};
+  std::vector<int64_t> offsets = trial.offsets;
+  std::vector<int64_t> tokens(trial.tokens.begin(), trial.tokens.end());
   std::vector<float> values;
-  const auto C = static_cast<size_t>(facts.shape.inputs);
-  for (size_t i = 0; i + 1 < trial.offsets.size(); ++i) {
-    const auto begin = static_cast<size_t>(trial.offsets[i]) * C;
-    const auto end = static_cast<size_t>(trial.offsets[i + 1]) * C;
-    const auto bytes = std::as_bytes(std::span(trial.values).subspan(begin, end - begin));
-    offsets.push_back(offsets.back() + p.length(bytes));
-    values.resize(static_cast<size_t>(offsets.back()) * C);
-    p.write_values(bytes, values.data() + static_cast<size_t>(offsets[i]) * C);
+  if (!p.tokens()) {
+    p.form.element = Element::f32;
+    p.form.scale = 1;
+    offsets = {0};
+    const auto C = static_cast<size_t>(facts.shape.inputs);
+    for (size_t i = 0; i + 1 < trial.offsets.size(); ++i) {
+      const auto begin = static_cast<size_t>(trial.offsets[i]) * C;
+      const auto end = static_cast<size_t>(trial.offsets[i + 1]) * C;
+      const auto bytes = std::as_bytes(std::span(trial.values).subspan(begin, end - begin));
+      offsets.push_back(offsets.back() + p.length(bytes));
+      values.resize(static_cast<size_t>(offsets.back()) * C);
+      p.write_values(bytes, values.data() + static_cast<size_t>(offsets[i]) * C);
+    }
   }
-  const Tensor rows = torch::tensor(values, torch::kFloat64).view({-1, facts.shape.inputs});
-  return model.forward(Packed(rows, offsets)).y;
+  const NetworkLayers layers(network.options(), network.weights());
+  LayerMaps maps;
+  maps.forward(network.options(), layers.values, longest_of(offsets), thread_count(0), false);
+  ReferencePass pass;
+  return pass.forward(network.options(), network.shape(), {}, network.weights(), maps,
+                      {{offsets, tokens, values}, Mode::evaluate, {}, {}});
 }
 
-void compare(SequenceModelImpl& model, const TaskFacts& facts,
+void compare(Network& network, const TaskFacts& facts,
              const std::shared_ptr<const runtime::Model>& loaded, ExportReport& report) {
   report.parameters = loaded->info().parameters;
   const Trial trial = make_trial(facts);
   runtime::Scorer scorer(loaded);
-  const std::vector<float> said = facts.preprocessing.tokens()
-                                      ? scorer.score_tokens(trial.tokens, trial.offsets)
-                                      : scorer.score(trial.values, trial.offsets);
-  torch::NoGradGuard no_grad;
-  const Tensor exact = truth(model, facts, trial).contiguous();
-  if (exact.numel() != std::ssize(said)) {
+  const std::vector<float> given = facts.preprocessing.tokens()
+                                       ? scorer.score_tokens(trial.tokens, trial.offsets)
+                                       : scorer.score(trial.values, trial.offsets);
+  const std::vector<double> exact = truth(network, facts, trial);
+  if (exact.size() != given.size()) {
     throw std::runtime_error(
-        fmt::format("the file gives {} logits, the network {}", said.size(), exact.numel()));
+        fmt::format("the file gives {} logits, the network {}", given.size(), exact.size()));
   }
-  const auto* at = exact.data_ptr<double>();
-  for (size_t i = 0; i < said.size(); ++i) {
-    const double difference = std::abs(at[i] - said[i]);
-    if (!std::isfinite(at[i]) || !std::isfinite(said[i])) {
+  for (size_t i = 0; i < given.size(); ++i) {
+    const double difference = std::abs(exact[i] - static_cast<double>(given[i]));
+    if (!std::isfinite(exact[i]) || !std::isfinite(given[i])) {
       throw std::runtime_error(fmt::format(
           "the network says {:g} and the folded model {:g}, so it was not written; the weights "
           "overflow: train again with a smaller training.global_lr",
-          at[i], said[i]));
+          exact[i], given[i]));
     }
     report.difference = std::max(report.difference, difference);
-    report.largest = std::max(report.largest, std::abs(at[i]));
+    report.largest = std::max(report.largest, std::abs(exact[i]));
   }
   // Float32 through a deep network: 1e-6 to 1e-5 of the largest logit is usual.
   if (!(report.difference <= 1e-3 * std::max(1.0, report.largest))) {
@@ -249,21 +266,18 @@ void compare(SequenceModelImpl& model, const TaskFacts& facts,
 FoldedRun fold_run(const fs::path& run, Which which) {
   const Checkpoint checkpoint = read_checkpoint(find_checkpoint(run, which), Parts::weights);
   const CheckpointHeader& header = checkpoint.header;
-  EngineOptions engine;
-  engine.kernels = Kernels::reference;
-  SequenceModel model = load_model(checkpoint, engine);
-  model->to(torch::kFloat64);
-  const NamedTensors tensors = fold(*model, header.config.model);
+  Network network = load_network(checkpoint, {});
+  const std::vector<FoldedTensor> tensors = fold(network);
   FoldedRun out;
-  out.bytes = safetensors_bytes(run, TensorBytes(tensors).views,
+  out.bytes = safetensors_bytes(run, views_of(tensors),
                                 {{"format", "rotrnn-model"},
                                  {"format_version", "1"},
-                                 {"model", description(header, *model, tensors)}});
+                                 {"model", description(header, tensors)}});
   out.report.step = header.state.step;
   out.report.bytes = std::ssize(out.bytes);
   const auto loaded = runtime::Model::from_bytes(out.bytes, run.string());
   out.report.streams = loaded->network().whole_only().empty();
-  compare(*model, header.facts, loaded, out.report);
+  compare(network, header.facts, loaded, out.report);
   return out;
 }
 

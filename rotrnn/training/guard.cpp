@@ -8,10 +8,6 @@
 namespace rotrnn {
 namespace {
 
-bool finite(const torch::Tensor& tensor) {
-  return torch::isfinite(tensor).all().item<bool>();
-}
-
 // Without the sign that a NaN can have and that says nothing.
 std::string text_of(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{}", value);
@@ -19,61 +15,43 @@ std::string text_of(double value) {
 
 }  // namespace
 
-StepGuard::StepGuard(SequenceModelImpl& model) {
-  const torch::NoGradGuard no_grad;
-  std::vector<torch::Tensor> values;
-  for (const auto& entry : model.named_modules("", /*include_self=*/false)) {
-    const auto* norm = dynamic_cast<const NormImpl*>(entry.value().get());
-    if (norm == nullptr || !norm->running_mean.defined()) continue;
-    statistics_.emplace_back(entry.key() + ".running_mean", norm->running_mean);
-    statistics_.emplace_back(entry.key() + ".running_var", norm->running_var);
-  }
-  if (statistics_.empty()) return;
-  for (const auto& [name, tensor] : statistics_) values.push_back(tensor.flatten());
-  flat_ = torch::cat(values);
-  copy_ = flat_.clone();
-  int64_t at = 0;
-  for (auto& [name, tensor] : statistics_) {
-    tensor.set_data(flat_.narrow(0, at, tensor.numel()).view(tensor.sizes()));
-    at += tensor.numel();
-  }
-}
-
 void StepGuard::remember() {
-  if (flat_.defined()) copy_.copy_(flat_);
+  copy_ = weights_.buffers();
 }
 
 void StepGuard::undo() {
-  if (flat_.defined()) flat_.copy_(copy_);
+  weights_.buffers() = copy_;
 }
 
 bool StepGuard::finite() const {
-  // A sum that overflows without any that is not finite is of no use either.
-  return !flat_.defined() || std::isfinite(flat_.sum().item<double>());
+  return all_finite(weights_.buffers());
 }
 
 std::string StepGuard::non_finite() const {
-  for (const auto& [name, tensor] : statistics_) {
-    if (!rotrnn::finite(tensor)) return name;
+  for (const auto& b : weights_.layout().buffers) {
+    if (!b.integer && !all_finite(weights_.find(b.name))) return b.name;
   }
   return "";
 }
 
-std::string non_finite_parameter(const AdamW& optimiser) {
-  if (optimiser.finite()) return "";
-  for (const auto& slot : optimiser.slots()) {
-    if (!finite(slot.parameter) || !finite(slot.first) || !finite(slot.second)) return slot.name;
+std::string non_finite_parameter(const Weights& weights, const Optimiser& optimiser) {
+  for (const auto& p : weights.layout().parameters) {
+    for (const FlatArray* array :
+         {&weights.parameters(), &optimiser.first(), &optimiser.second()}) {
+      if (!all_finite(array->of(p))) return p.name;
+    }
   }
   return "";
 }
 
-NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
+NonFinite find_non_finite(const Weights& weights, const Optimiser& optimiser,
+                          const FlatArray& gradients, const StepGuard& guard,
                           const std::vector<Batch>& parts) {
   NonFinite out;
-  out.parameter = non_finite_parameter(optimiser);
+  out.parameter = non_finite_parameter(weights, optimiser);
   out.in_weights = !out.parameter.empty();
-  for (const auto& slot : optimiser.slots()) {
-    if (out.parameter.empty() && !finite(slot.parameter.grad())) out.parameter = slot.name;
+  for (const auto& p : weights.layout().parameters) {
+    if (out.parameter.empty() && !all_finite(gradients.of(p))) out.parameter = p.name;
   }
   if (out.parameter.empty()) out.parameter = guard.non_finite();
   for (const Batch& batch : parts) {

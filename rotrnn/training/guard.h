@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/training/adamw.h"
+#include "rotrnn/network/network.h"
 #include "rotrnn/training/batch.h"
+#include "rotrnn/training/optimiser.h"
 
 namespace rotrnn {
 
@@ -18,30 +19,31 @@ struct NonFinite {
   std::vector<int64_t> examples;  // numbers of the batch, of all processes
 };
 
-/// Lets a step that is not finite be as if it had not been. The weights and moments need no guard,
-/// since the optimiser is not called; running statistics of batch norm have moved by the forward
-/// pass, so they are copied before every step. For that they become views of one flat array.
+/// Undoes a step that is not finite. Parameters and moments need no guard, since the optimiser is
+/// not called; running statistics of batch norm have moved by the forward pass, so the buffers are
+/// copied before every step.
 class StepGuard {
  public:
-  explicit StepGuard(SequenceModelImpl& model);
+  explicit StepGuard(Weights& weights) : weights_(weights) {}
 
   /// Before a step.
   void remember();
   /// Puts back what the step has moved.
   void undo();
-  /// Whether the statistics are. A variance can overflow while the loss is a number.
+  /// Whether the statistics are finite. A variance can overflow while the loss is a number.
   bool finite() const;
   /// The first that is not, by name.
   std::string non_finite() const;
 
  private:
-  std::vector<std::pair<std::string, torch::Tensor>> statistics_;
-  torch::Tensor flat_, copy_;  // undefined without batch norm
+  Weights& weights_;
+  std::vector<float> copy_;
 };
 
 /// Finds out what was wrong, from the weights, the gradients, the statistics and the batch of the
 /// step, before undo().
-NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
+NonFinite find_non_finite(const Weights& weights, const Optimiser& optimiser,
+                          const FlatArray& gradients, const StepGuard& guard,
                           const std::vector<Batch>& parts);
 
 /// For metrics.jsonl, where a number that is not finite is a text; and in a line for people, with
@@ -49,7 +51,7 @@ NonFinite find_non_finite(const AdamW& optimiser, const StepGuard& guard,
 nlohmann::ordered_json to_json(const NonFinite& found);
 std::string describe(const NonFinite& found, const Examples& examples);
 
-/// The first parameter with a value that is not finite; empty: all are.
-std::string non_finite_parameter(const AdamW& optimiser);
+/// The first parameter with a value or moment that is not finite; empty: all are.
+std::string non_finite_parameter(const Weights& weights, const Optimiser& optimiser);
 
 }  // namespace rotrnn

@@ -4,7 +4,10 @@
 #include <chrono>
 
 #include "rotrnn/layers/registry.h"
-#include "rotrnn/training/network.h"
+#include "rotrnn/network/tensors.h"
+#include "rotrnn/training/batch.h"
+#include "rotrnn/training/evaluate_network.h"
+#include "rotrnn/training/network_checkpoint.h"
 
 namespace rotrnn {
 namespace {
@@ -35,35 +38,30 @@ double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
     const double all = (2 + gates) * D + (channels ? 0 : states);
     return depth * (t.memory == MemoryMode::low ? D : all) + (channels ? 6 : 3) * D;
   }
-  // Input, normalised input, the layer's output, h, the gates, two masks, the states; on top of
-  // that the backward pass of one scan holds about six copies of its states.
-  const double kept = (3 + (gates > 0 ? 1 + gates : 0) + (m.dropout > 0 ? 4 : 0)) * D + states;
-  return depth * kept + 6 * (N + D);
+  // In double: input, normalised input and its copy, the layer's output, h, the gates, the states
+  // and what drove them; on top of that the gradients of one block.
+  const double kept = (6 + 2 * gates) * D + 2 * states;
+  return 2 * (depth * kept + 6 * (N + D));
 }
 
 double measure_rate(const Config& config, const TaskFacts& facts) {
-  use_threads(config.training.threads);
   const int64_t length = std::clamp<int64_t>(facts.typical_length / facts.shape.towers, 1, 4096);
   const int64_t batch = std::max<int64_t>(1, 4096 / length) * facts.shape.towers;
-  SequenceModel model(config.model, facts.shape, 0);
-  model->engine = config.training.engine();
-  AdamW optimiser(*model);
-  const bool tokens = facts.shape.input == InputKind::tokens;
-  std::vector<int64_t> offsets{0};
-  Pass pass;
-  for (int64_t i = 0; i < batch; ++i) {
-    offsets.push_back(offsets.back() + length);
-    pass.sequences.push_back(i);
-  }
-  const Packed input(tokens ? torch::randint(facts.shape.inputs, {batch * length}, torch::kInt64)
-                            : torch::randn({batch * length, facts.shape.inputs}),
-                     offsets);
+  Network network(config.model, facts.shape, 0);
+  network.engine = config.training.engine();
+  network.engine.threads = thread_count(config.training.threads);
+  Optimiser optimiser(network.layout());
+  FlatArray gradients(network.layout());
+  Workspace workspace;
+  const Batch noise =
+      make_noise(facts.shape, std::vector<int64_t>(static_cast<size_t>(batch), length));
+  const LossOptions loss = loss_options(config.training, facts.shape);
+  std::vector<float> dy;
   double best = 0;
   for (int repeat = 0; repeat < 6; ++repeat) {  // the first ones touch fresh memory
     const auto begin = std::chrono::steady_clock::now();
-    optimiser.zero_grad();
-    model->forward(input, pass).y.sum().backward();
-    optimiser.step(repeat + 1, 0, 0, 0);
+    train_pass(network, workspace, noise, {0, repeat, noise.sequences}, loss, gradients, dy);
+    optimiser.step(repeat + 1, {}, gradients, network.weights(), network.engine.threads);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     best = std::max(best, static_cast<double>(batch * length) / seconds.count());
   }
@@ -74,10 +72,8 @@ double measure_rate(const Config& config, const TaskFacts& facts) {
 
 std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShape& shape) {
   std::vector<ParameterInfo> out;
-  const SequenceModel model(options, shape, 0);
-  for (const auto& entry : model->named_parameters()) {
-    out.push_back({entry.key(), entry.value().sizes().vec(), entry.value().numel(),
-                   group_name(group_of(*model, entry.key()))});
+  for (const ParameterSpec& p : network_tensors(options, shape).parameters) {
+    out.push_back({p.name, p.shape, static_cast<int64_t>(count_of(p.shape)), group_name(p.group)});
   }
   return out;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/data/shape.h"
+#include "rotrnn/spec/data_shape.h"
 #include "rotrnn/training/config.h"
 
 namespace rotrnn {

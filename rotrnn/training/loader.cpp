@@ -27,7 +27,7 @@ BatchLoader::~BatchLoader() {
   thread_.join();
 }
 
-// How much these examples count in the mean of a loss: the number of things told, or the sum of
+// How much these examples count in the mean of a loss: the number of their targets, or the sum of
 // the weights of their classes.
 double BatchLoader::weight(std::span<const int64_t> numbers) const {
   double sum = 0;
@@ -63,7 +63,7 @@ std::vector<Batch> BatchLoader::cut(const std::vector<int64_t>& numbers, int64_t
     batch.back().stand_in = stand_in;
     batch.back().examples.assign(numbers.begin() + static_cast<ptrdiff_t>(begin),
                                  numbers.begin() + static_cast<ptrdiff_t>(stop));
-    batch.back().tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
+    batch.back().step_tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});
   }
   return batch;
 }

@@ -2,109 +2,133 @@
 
 #include <fmt/format.h>
 
+#include <Eigen/Eigenvalues>
 #include <algorithm>
+#include <cmath>
+#include <complex>
 #include <cstdlib>
 #include <stdexcept>
 
-#include "rotrnn/layers/channel_layer.h"
+#include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/tensors.h"
 
 namespace rotrnn {
 namespace {
 
+using Complex = std::complex<double>;
 using Json = nlohmann::ordered_json;
-using torch::Tensor;
 
-constexpr int64_t kMost = 128;  // eigenvalues of a block
+constexpr size_t kMost = 128;  // eigenvalues of a block
 
 // Six digits are more than any picture shows, and a third of the bytes.
-Json rounded(const Tensor& values) {
-  const Tensor v = values.to(torch::kFloat64).contiguous();
-  Json out = Json::array();
-  for (int64_t i = 0; i < v.numel(); ++i) {
-    out.push_back(std::strtod(fmt::format("{:.6g}", v.data_ptr<double>()[i]).c_str(), nullptr));
-  }
-  return out;
+double rounded(double value) {
+  return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
 }
 
 // Evenly spaced numbers below n, at most `most`.
-Tensor some(int64_t n, int64_t most) {
-  const int64_t count = std::min(n, most);
-  return torch::arange(count, torch::kInt64) * n / std::max<int64_t>(count, 1);
+std::vector<size_t> some(size_t n, size_t most) {
+  std::vector<size_t> out(std::min(n, most));
+  for (size_t i = 0; i < out.size(); ++i) out[i] = i * n / out.size();
+  return out;
 }
 
-Json layer_json(const Tensor& re, const Tensor& im, int64_t of) {
-  const Tensor kept = some(re.numel(), kMost).to(torch::kInt64);
-  return {{"re", rounded(re.index_select(0, kept))},
-          {"im", rounded(im.index_select(0, kept))},
-          {"of", of}};
+Json layer_json(const std::vector<Complex>& values, size_t of) {
+  Json re = Json::array(), im = Json::array();
+  for (const size_t i : some(values.size(), kMost)) {
+    re.push_back(rounded(values[i].real()));
+    im.push_back(rounded(values[i].imag()));
+  }
+  return {{"re", re}, {"im", im}, {"of", of}};
 }
 
-// x ← λ ⊙ x + p·Re(q·x) is linear in [Re x; Im x] only: the matrix of that, [channels, 2n, 2n].
-Tensor real_matrix(const Tensor& lambda, const Tensor& p, const Tensor& q) {
-  const Tensor re = torch::real(lambda), im = torch::imag(lambda);
-  const auto outer = [&](const Tensor& column, const Tensor& row) {
-    return column.unsqueeze(-1) * row.unsqueeze(-2);
+// x ← λ ⊙ x + p·Re(q·x) is linear in [Re x; Im x] only: the eigenvalues of the matrix of that.
+std::vector<Complex> joined_eigenvalues(const ChannelSteps& r, size_t channel) {
+  const auto n = static_cast<Eigen::Index>(r.states);
+  const size_t at = channel * static_cast<size_t>(r.states);
+  const auto row = [&](const std::vector<double>& plane) {
+    return Eigen::Map<const Eigen::VectorXd>(plane.data() + at, n);
   };
-  const Tensor p_re = torch::real(p), p_im = torch::imag(p), q_re = torch::real(q),
-               q_im = torch::imag(q);
-  const Tensor above = torch::cat(
-      {torch::diag_embed(re) + outer(p_re, q_re), -torch::diag_embed(im) - outer(p_re, q_im)}, -1);
-  const Tensor below = torch::cat(
-      {torch::diag_embed(im) + outer(p_im, q_re), torch::diag_embed(re) - outer(p_im, q_im)}, -1);
-  return torch::cat({above, below}, -2);
+  const auto re = row(r.lambda_re), im = row(r.lambda_im), p_re = row(r.p_re), p_im = row(r.p_im);
+  const auto q_re = row(r.q_re), q_im = row(r.q_im);
+  Eigen::MatrixXd A(2 * n, 2 * n);
+  A.topLeftCorner(n, n) = p_re * q_re.transpose();
+  A.topRightCorner(n, n) = -p_re * q_im.transpose();
+  A.bottomLeftCorner(n, n) = p_im * q_re.transpose();
+  A.bottomRightCorner(n, n) = -p_im * q_im.transpose();
+  A.topLeftCorner(n, n).diagonal() += re;
+  A.topRightCorner(n, n).diagonal() -= im;
+  A.bottomLeftCorner(n, n).diagonal() += im;
+  A.bottomRightCorner(n, n).diagonal() += re;
+  const Eigen::VectorXcd found = Eigen::EigenSolver<Eigen::MatrixXd>(A, false).eigenvalues();
+  std::vector<Complex> out(found.begin(), found.end());
+  // Their order is any; by angle they are the same ones at the next look.
+  std::sort(out.begin(), out.end(),
+            [](const Complex& a, const Complex& b) { return std::arg(a) < std::arg(b); });
+  return out;
 }
 
-Json channel_json(const ChannelLayer& layer) {
-  const ChannelRecurrence r = layer.recurrence();
-  const int64_t channels = r.lambda.size(0), n = r.lambda.size(1);
-  const bool mixed = r.p.defined();
-  const int64_t each = mixed ? 2 * n : n;  // eigenvalues of a channel
-  const Tensor kept = some(channels, std::max<int64_t>(1, kMost / each)).to(torch::kInt64);
-  Tensor values = r.lambda.index_select(0, kept);
-  if (mixed) {
-    values = torch::linalg_eigvals(
-        real_matrix(values, r.p.index_select(0, kept), r.q.index_select(0, kept)));
-    // Their order is any; by angle they are the same ones at the next look.
-    values = values.gather(-1, torch::angle(values).argsort(int64_t{-1}, false));
-  }
-  values = values.reshape({-1});
-  return layer_json(torch::real(values), torch::imag(values), channels * each);
-}
-
-Json layer_lambda(const Layer& layer) {
-  if (const auto* diagonal = dynamic_cast<const DiagonalLayer*>(&layer)) {
-    const System s = diagonal->system();
-    if (s.lambda_re.dim() != 1) return nullptr;
-    return layer_json(s.lambda_re, s.lambda_im, s.lambda_re.numel());
-  }
-  if (const auto* channels = dynamic_cast<const ChannelLayer*>(&layer)) {
-    try {
-      return channel_json(*channels);
-    } catch (const std::invalid_argument&) {
-      return nullptr;  // it has no recurrence
+Json channel_json(const ChannelSteps& r) {
+  const auto channels = static_cast<size_t>(r.width), n = static_cast<size_t>(r.states);
+  const bool joined = !r.p_re.empty();
+  const size_t each = joined ? 2 * n : n;  // eigenvalues of a channel
+  std::vector<Complex> values;
+  for (const size_t channel : some(channels, std::max<size_t>(1, kMost / each))) {
+    if (joined) {
+      const auto found = joined_eigenvalues(r, channel);
+      values.insert(values.end(), found.begin(), found.end());
+      continue;
+    }
+    for (size_t k = channel * n; k < (channel + 1) * n; ++k) {
+      values.emplace_back(r.lambda_re[k], r.lambda_im[k]);
     }
   }
-  return nullptr;
+  return layer_json(values, channels * each);
+}
+
+Json layer_lambda(const Recurrence& recurrence) {
+  if (const auto* channels = std::get_if<ChannelSteps>(&recurrence)) return channel_json(*channels);
+  const auto& s = std::get<Diagonal<double>>(recurrence);
+  std::vector<Complex> values;
+  for (size_t i = 0; i < s.lambda_re.size(); ++i) {
+    values.emplace_back(s.lambda_re[i], s.lambda_im[i]);
+  }
+  return layer_json(values, values.size());
 }
 
 }  // namespace
 
-Json lambda_line(const SequenceModelImpl& model, int64_t step) {
-  torch::NoGradGuard no_grad;
+Json lambda_line(Network& network, int64_t step) {
+  const ModelOptions& m = network.options();
   Json layers = Json::array();
-  for (const auto& block : model.blocks) layers.push_back(layer_lambda(*block->layer));
+  for (int64_t i = 0; i < m.depth; ++i) {
+    const LayerValues values = layer_values(m, static_cast<size_t>(i), network.weights());
+    try {
+      layers.push_back(layer_lambda(layer_kind(m.layer).recurrence(m, values, false)));
+    } catch (const std::invalid_argument&) {
+      layers.push_back(nullptr);  // it has no recurrence
+    }
+  }
   return {{"step", step}, {"split", "lambda"}, {"layers", std::move(layers)}};
 }
 
-Json norms_line(SequenceModelImpl& model, const Packed& input, int64_t step) {
+Json norms_line(Network& network, Workspace& workspace, const PackedInput& batch, int64_t step) {
+  if (network.state_size() == 0) return nullptr;
   Json whole = Json::array(), head = Json::array();
-  try {
-    for (const Tensor& norms : model.state_norms(input)) {
-      whole.push_back(norms.norm(2, -1).mean().item<double>());
-      head.push_back(norms.mean().item<double>());
+  const Network::StateNorms norms = network.state_norms(batch, workspace);
+  for (const std::vector<float>& block : norms.blocks) {
+    double of_heads = 0, of_rows = 0;
+    for (size_t t = 0; t < block.size(); t += norms.groups) {
+      double square = 0;
+      for (size_t g = 0; g < norms.groups; ++g) {
+        const auto norm = static_cast<double>(block[t + g]);
+        of_heads += norm;
+        square += norm * norm;
+      }
+      of_rows += std::sqrt(square);
     }
-  } catch (const std::invalid_argument&) {
-    return nullptr;
+    whole.push_back(of_rows * static_cast<double>(norms.groups) /
+                    static_cast<double>(block.size()));
+    head.push_back(of_heads / static_cast<double>(block.size()));
   }
   return {{"step", step}, {"split", "norms"}, {"whole", whole}, {"head", head}};
 }

@@ -2,18 +2,24 @@
 
 #include <cstdint>
 
-#include "rotrnn/model/engine.h"
+#include "rotrnn/network/engine.h"
 
 namespace rotrnn {
 
 /// How much a class counts in the loss: as often as it occurs, or all the same.
 enum class ClassWeights { none, balanced };
 
+/// What training makes small (network/losses.h); automatic: cross_entropy for classes, mean_square
+/// for values.
+enum class TrainingLoss { automatic, cross_entropy, mean_square, mean_absolute, huber };
+
 /// The settings of [training] in a config.
 struct TrainingOptions {
   int64_t steps = 1000;
   int64_t batch = 32;        // sequences of one optimiser step
   int64_t batch_tokens = 0;  // 0: batches by count; else filled up to this many tokens
+  TrainingLoss loss = TrainingLoss::automatic;
+  double huber_delta = 1;  // in standard deviations of a target
   ClassWeights class_weights = ClassWeights::none;
   int64_t accumulate = 1;  // parts that a batch is computed in, one after the other
   double global_lr = 1e-3;

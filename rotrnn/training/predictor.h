@@ -10,12 +10,12 @@
 
 namespace rotrnn {
 
-/// What a network says about one input.
+/// What a network predicts for one input.
 struct Prediction {
   int64_t label = 0;                  // of the sequence
-  std::vector<double> probabilities;  // one a class
-  std::vector<double> values;         // instead, in the data's units: told, or the next steps'
-  std::vector<int64_t> labels;        // instead, one for every step
+  std::vector<double> probabilities;  // one per class
+  std::vector<double> values;   // instead, in the data's units: the targets, or the next steps
+  std::vector<int64_t> labels;  // instead, one per step
 };
 
 /// A trained network ready for use, from a run folder alone.

@@ -1,30 +1,23 @@
 #include "rotrnn/training/saver.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 namespace rotrnn {
-namespace {
 
-NamedTensors copy_of(NamedTensors tensors) {
-  const torch::NoGradGuard no_grad;
-  for (auto& [name, tensor] : tensors) tensor = tensor.detach().clone();
-  return tensors;
-}
-
-}  // namespace
-
-void CheckpointSaver::save(const std::filesystem::path& folder, const SequenceModelImpl& model,
-                           const AdamW* optimiser, CheckpointHeader header,
+void CheckpointSaver::save(const std::filesystem::path& folder, const Weights& weights,
+                           const Optimiser* optimiser, CheckpointHeader header,
                            const std::filesystem::path& previous, std::function<void()> before) {
   wait();
-  pending_ = std::async(std::launch::async,
-                        [folder, previous, weights = copy_of(state_of(model)),
-                         moments = copy_of(optimiser ? moments_of(*optimiser) : NamedTensors()),
-                         header = std::move(header), before = std::move(before)] {
-                          before();
-                          save_checkpoint(folder, weights, moments, header, previous);
-                        });
+  std::optional<Optimiser> moments;
+  if (optimiser != nullptr) moments = *optimiser;
+  pending_ =
+      std::async(std::launch::async, [folder, previous, weights, moments = std::move(moments),
+                                      header = std::move(header), before = std::move(before)] {
+        before();
+        save_checkpoint(folder, weights, moments ? &*moments : nullptr, header, previous);
+      });
 }
 
 void CheckpointSaver::check() {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <future>
 
-#include "rotrnn/training/network.h"
+#include "rotrnn/training/network_checkpoint.h"
 
 namespace rotrnn {
 
@@ -14,8 +14,8 @@ class CheckpointSaver {
  public:
   /// Copies what is to be saved, has it written as save_checkpoint() does, and returns. `before`
   /// runs on that thread first. Waits for the save before, and throws what that threw.
-  void save(const std::filesystem::path& folder, const SequenceModelImpl& model,
-            const AdamW* optimiser, CheckpointHeader header, const std::filesystem::path& previous,
+  void save(const std::filesystem::path& folder, const Weights& weights, const Optimiser* optimiser,
+            CheckpointHeader header, const std::filesystem::path& previous,
             std::function<void()> before);
 
   /// Throws what the last save threw if it has ended badly; does not wait.

@@ -17,11 +17,12 @@
 #include "rotrnn/io/number.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
+#include "rotrnn/training/evaluate_network.h"
 #include "rotrnn/training/guard.h"
 #include "rotrnn/training/loader.h"
 #include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
-#include "rotrnn/training/network.h"
+#include "rotrnn/training/network_checkpoint.h"
 #include "rotrnn/training/observe.h"
 #include "rotrnn/training/observe_scores.h"
 #include "rotrnn/training/run_folder.h"
@@ -33,7 +34,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// To measure hidden states on; the reference path, which shows them, needs memory for every step.
+// To measure hidden states on: a few sequences say what all are like.
 constexpr int64_t kNormSequences = 16, kNormTokens = 1 << 16;
 
 double now() {
@@ -75,18 +76,22 @@ class Trainer {
         observer_(observer),
         options_(request.config.training),
         group_(request.group ? *request.group : alone_),
-        threads_(use_threads(options_.threads > 0 ? options_.threads : group_.threads())),
+        threads_(thread_count(options_.threads > 0 ? options_.threads : group_.threads())),
         started_(now()),
         data_(load_task(request.config.task, threads_)),
-        model_(with_length(request.config.model, data_), data_.facts.shape,
-               static_cast<uint64_t>(options_.seed)),
-        optimiser_(*model_),
-        guard_(*model_),
-        steps_per_epoch_(make_sampler().steps_per_epoch()) {
-    model_->engine = options_.engine();
-    model_->engine.threads = threads_;
-    model_->train();
-    if (options_.class_weights == ClassWeights::balanced) class_weights_ = balanced_weights();
+        network_(with_length(request.config.model, data_), data_.facts.shape,
+                 static_cast<uint64_t>(options_.seed)),
+        optimiser_(network_.layout()),
+        gradients_(network_.layout()),
+        guard_(network_.weights()),
+        steps_per_epoch_(make_sampler().steps_per_epoch()),
+        loss_(loss_options(options_, data_.facts.shape)),
+        training_loss_(loss_) {
+    network_.engine = options_.engine();
+    network_.engine.threads = threads_;
+    if (options_.class_weights == ClassWeights::balanced) {
+      training_loss_.class_weights = balanced_weights();
+    }
     if (!group_.alone()) join_group();
   }
 
@@ -94,7 +99,7 @@ class Trainer {
   void take_over() {
     if (request_.resume || request_.init_from.empty()) return;
     const auto folder = find_checkpoint(request_.init_from, Which::best);
-    const bool head = take_weights(folder, *model_);
+    const bool head = take_weights(folder, network_.weights());
     taken_ = fmt::format("weights from {}{}", folder.string(), head ? "" : ", with a new head");
   }
 
@@ -132,7 +137,7 @@ class Trainer {
     timing.steps = state_.step - kWarmUp;
     timing.step = (now() - begin) / static_cast<double>(timing.steps);
     begin = now();
-    evaluate(*model_, data_.validation);
+    evaluate(network_, workspace_, loss_, data_.validation);
     timing.validation = now() - begin;
     timing.test = timing.validation * static_cast<double>(data_.test.total_length()) /
                   static_cast<double>(data_.validation.total_length());
@@ -177,7 +182,7 @@ class Trainer {
           "rank {} has read {}, and rank 0 {}; the data must be the same on all machines",
           group_.rank(), mine, theirs));
     }
-    model_->engine.reduce = [this](double* values, size_t count) {
+    network_.engine.reduce = [this](double* values, size_t count) {
       if (stand_in_) std::fill_n(values, count, 0.0);
       group_.all_reduce(values, count);
     };
@@ -188,8 +193,12 @@ class Trainer {
     if (group_.alone()) return;
     static_assert(std::is_trivially_copyable_v<TrainState>);
     group_.broadcast(&state_, sizeof state_);
-    for (torch::Tensor& tensor : optimiser_.state()) group_.broadcast(tensor);
-    for (torch::Tensor& tensor : model_->buffers()) group_.broadcast(tensor);
+    Weights& w = network_.weights();
+    for (FlatArray* array : {&w.parameters(), &optimiser_.first(), &optimiser_.second()}) {
+      group_.broadcast(array->data(), array->size() * sizeof(float));
+    }
+    group_.broadcast(w.buffers().data(), w.buffers().size() * sizeof(float));
+    group_.broadcast(w.integers().data(), w.integers().size() * sizeof(int64_t));
   }
 
   Sampler make_sampler() const {
@@ -211,15 +220,15 @@ class Trainer {
   void start_loader(int64_t end) {
     loader_ = std::make_unique<BatchLoader>(data_.train, data_.facts.shape, make_sampler(),
                                             state_.step, end, options_.accumulate, group_.shard(),
-                                            class_weight_list());
+                                            training_loss_.class_weights);
   }
 
   // Every class counts the same, however many examples it has; on average a target weighs 1.
-  torch::Tensor balanced_weights() const {
+  std::vector<double> balanced_weights() const {
     const DataShape& shape = data_.facts.shape;
     if (shape.target != TargetKind::classes) {
       throw std::invalid_argument(
-          "training.class_weights: \"balanced\" is for classes, and this task tells values");
+          "training.class_weights: \"balanced\" is for classes, and this task has values");
     }
     std::vector<double> count(static_cast<size_t>(shape.outputs));
     std::vector<int64_t> labels;
@@ -236,13 +245,7 @@ class Trainer {
     const auto present = static_cast<double>(
         std::count_if(count.begin(), count.end(), [](double c) { return c > 0; }));
     for (double& c : count) c = c > 0 ? total / (present * c) : 0;
-    return torch::tensor(count, torch::kFloat32);
-  }
-
-  std::vector<double> class_weight_list() const {
-    if (!class_weights_.defined()) return {};
-    const auto* data = class_weights_.data_ptr<float>();
-    return {data, data + class_weights_.numel()};
+    return count;
   }
 
   void say(const std::string& text) const {
@@ -261,7 +264,8 @@ class Trainer {
         static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
     say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {}", m.layer, m.depth,
                     m.width, describe_layer(m), parameter_count(),
-                    model_->uses_fused() ? "fused" : "reference", counted(threads_, "thread")));
+                    options_.kernels == Kernels::fused ? "fused" : "reference",
+                    counted(threads_, "thread")));
     if (!group_.alone()) {
       say(fmt::format("{} ranks share every batch of {}", group_.size(),
                       options_.batch_tokens > 0
@@ -271,11 +275,7 @@ class Trainer {
     say(fmt::format("run folder: {}", request_.out.string()));
   }
 
-  int64_t parameter_count() const {
-    int64_t count = 0;
-    for (const auto& slot : optimiser_.slots()) count += slot.parameter.numel();
-    return count;
-  }
+  int64_t parameter_count() const { return static_cast<int64_t>(network_.layout().size); }
 
   void begin() {
     if (request_.resume) resume();
@@ -291,7 +291,7 @@ class Trainer {
     const Resumable found = find_resumable(request_.out, Parts::all);
     const Checkpoint& checkpoint = found.checkpoint;
     state_ = checkpoint.header.state;
-    load_checkpoint(checkpoint, *model_, &optimiser_);
+    load_checkpoint(checkpoint, network_.weights(), &optimiser_);
     for (const std::string& text : found.damage) warn(text);
     if (!found.damage.empty()) {
       warn(fmt::format("going on from an older checkpoint, {}", checkpoint.folder.string()));
@@ -319,24 +319,24 @@ class Trainer {
   // Forward and backward over one batch, in as many parts as asked for. Afterwards every process
   // has the gradient of the mean loss over the whole batch.
   double gradients(const std::vector<Batch>& parts, int64_t* tokens) {
-    optimiser_.zero_grad();
     double loss = 0;
+    bool first = true;  // its gradients are the sum so far
     for (const Batch& batch : parts) {
       stand_in_ = batch.stand_in;
-      const torch::Tensor kept = stand_in_ ? optimiser_.gradients().clone() : torch::Tensor();
-      const Pass pass{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
-      const torch::Tensor y = model_->forward(batch.input, pass).y;
-      const torch::Tensor part_loss =
-          loss_of(data_.facts.shape.target, y, batch.targets, class_weights_) * batch.share;
-      part_loss.backward();
-      if (stand_in_) {
-        optimiser_.gradients().copy_(kept);
-      } else {
-        loss += part_loss.item<double>();
-      }
-      *tokens += batch.tokens;
+      const bool beside = !first || stand_in_;
+      if (beside && !part_) part_.emplace(network_.layout());
+      FlatArray& out = beside ? *part_ : gradients_;
+      const DropoutKey dropout{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
+      const double part_loss =
+          train_pass(network_, workspace_, batch, dropout, training_loss_, out, dy_);
+      *tokens += batch.step_tokens;
+      if (stand_in_) continue;
+      loss += part_loss;
+      if (!first) add(gradients_, *part_);
+      first = false;
     }
-    group_.all_reduce(optimiser_.gradients());
+    if (first) std::fill(gradients_.all().begin(), gradients_.all().end(), 0.0f);
+    group_.all_reduce(gradients_.data(), gradients_.size());
     return loss;
   }
 
@@ -361,17 +361,18 @@ class Trainer {
     int64_t tokens = 0;
     const std::vector<Batch> parts = loader_->next();
     guard_.remember();
-    double loss = gradients(parts, &tokens), norm = optimiser_.gradient_norm();
+    double loss = gradients(parts, &tokens), norm = norm_of(gradients_);
     const bool finite = agree(&loss, &norm);
     if (!finite) skip(loss, norm, parts);
-    if (options_.clip > 0 && norm > options_.clip) optimiser_.scale_gradients(options_.clip / norm);
+    if (options_.clip > 0 && norm > options_.clip) scale(gradients_, options_.clip / norm);
     const double factor = learning_rate_factor(options_, steps_per_epoch_, state_.step);
     const double lr = factor * options_.global_lr, recurrent = factor * options_.recurrent_lr;
     ++state_.step;
     state_.tokens += tokens;
     if (finite) {
       // Counts its own steps: the moments know nothing of one that was skipped.
-      optimiser_.step(state_.step - state_.skipped, lr, recurrent, options_.weight_decay);
+      optimiser_.step(state_.step - state_.skipped, {lr, recurrent, options_.weight_decay},
+                      gradients_, network_.weights(), threads_);
       state_.loss_sum += loss;
       ++state_.loss_count;
       state_.skipped_in_a_row = 0;
@@ -384,7 +385,7 @@ class Trainer {
 
   // Leaves the network as it was before the step; throws when this goes on for too long.
   void skip(double loss, double norm, const std::vector<Batch>& parts) {
-    NonFinite found = find_non_finite(optimiser_, guard_, parts);
+    NonFinite found = find_non_finite(network_.weights(), optimiser_, gradients_, guard_, parts);
     guard_.undo();
     ++state_.skipped;
     ++state_.skipped_in_a_row;
@@ -444,8 +445,8 @@ class Trainer {
       if (i > 0 && tokens > kNormTokens) break;
       numbers.push_back(i);
     }
-    const Batch batch = make_batch(data_.validation, data_.facts.shape, numbers);
-    const Json line = norms_line(*model_, batch.input, state_.step);
+    const Batch batch = make_batch(data_.validation, data_.facts.shape, numbers, false);
+    const Json line = norms_line(network_, workspace_, batch.input(), state_.step);
     if (!line.is_null()) metrics_->write(line);
   }
 
@@ -453,7 +454,7 @@ class Trainer {
   void write_inside() {
     if (!group_.first()) return;
     if (options_.norms_every == 0) write_norms();
-    metrics_->write(lambda_line(*model_, state_.step));
+    metrics_->write(lambda_line(network_, state_.step));
   }
 
   void write_scores(const char* split, const Scores& scores) {
@@ -474,7 +475,7 @@ class Trainer {
   }
 
   void evaluate_now() {
-    const Scores scores = evaluate(*model_, data_.validation, &group_);
+    const Scores scores = evaluate(network_, workspace_, loss_, data_.validation, &group_);
     write_scores("validation", scores);
     write_inside();
     const double score = scores.score();
@@ -495,7 +496,7 @@ class Trainer {
 
   // All but "best", which is for use, have moments and can be resumed.
   void save(const std::filesystem::path& which) {
-    const std::string bad = non_finite_parameter(optimiser_);
+    const std::string bad = non_finite_parameter(network_.weights(), optimiser_);
     if (!bad.empty()) {
       throw std::runtime_error(
           fmt::format("training stopped at step {}: \"{}\" is not finite, so no checkpoint was "
@@ -509,7 +510,7 @@ class Trainer {
   }
 
   void write(const std::filesystem::path& which) {
-    saver_.save(request_.out / which, *model_, which == kBest ? nullptr : &optimiser_,
+    saver_.save(request_.out / which, network_.weights(), which == kBest ? nullptr : &optimiser_,
                 {request_.config, data_.facts, state_, ""},
                 which == kLast ? request_.out / kPrevious : std::filesystem::path(),
                 [this] { metrics_->sync(); });
@@ -530,11 +531,11 @@ class Trainer {
   TrainOutcome finish() {
     if (group_.first()) {
       load_checkpoint(read_checkpoint(find_checkpoint(request_.out, Which::best), Parts::weights),
-                      *model_, nullptr);
+                      network_.weights(), nullptr);
     }
     share_state();
     TrainOutcome out = outcome(true);
-    out.test = evaluate(*model_, data_.test, &group_);
+    out.test = evaluate(network_, workspace_, loss_, data_.test, &group_);
     if (out.test.classes) out.majority = majority(data_.test, data_.facts.shape.outputs);
     out.classes = data_.facts.classes;
     write_scores("test", out.test);
@@ -551,11 +552,15 @@ class Trainer {
   int threads_;
   double started_;
   TaskData data_;
-  SequenceModel model_;
-  AdamW optimiser_;
+  Network network_;
+  Workspace workspace_;
+  Optimiser optimiser_;
+  FlatArray gradients_;
+  std::optional<FlatArray> part_;  // gradients of a part of a step that is not its first
+  std::vector<float> dy_;
   StepGuard guard_;
   int64_t steps_per_epoch_;
-  torch::Tensor class_weights_;
+  LossOptions loss_, training_loss_;  // the latter with the weights of classes
   TrainState state_;
   std::string taken_;  // says where the weights of the start are from; empty: drawn
   std::unique_ptr<MetricsLog> metrics_;

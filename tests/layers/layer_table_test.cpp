@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "rotrnn/layers/registry.h"
 #include "tests/layers/recorded.h"
 
 namespace rotrnn {
@@ -20,7 +21,7 @@ LayerOptions options_for(const char* layer) {
   return o;
 }
 
-// As long as there are two tables.
+// The registry has a copy of part of the table.
 TEST(LayerTable, IsTheRegistry) {
   std::vector<std::string> names;
   for (const LayerKind& kind : kLayerKinds) {
@@ -60,7 +61,7 @@ TEST(LayerTable, LinesAreWhole) {
     kind.map(request, {&description, 1}, trace);
     EXPECT_EQ(std::holds_alternative<Channel<double>>(description), kind.channels);
     kind.map_backward(request, trace, {&description, 1}, {&layer.gradients, 1});
-    const Recurrence recurrence = kind.recurrence(options, layer.values);
+    const Recurrence recurrence = kind.recurrence(options, layer.values, true);
     EXPECT_EQ(std::holds_alternative<ChannelSteps>(recurrence), kind.channels);
   }
 }
@@ -68,7 +69,7 @@ TEST(LayerTable, LinesAreWhole) {
 TEST(LayerTable, NormGroups) {
   for (const LayerKind& kind : kLayerKinds) {
     SCOPED_TRACE(kind.name);
-    const NormGroups norms = kind.norm_groups(options_for(kind.name));
+    const LayerStates norms = kind.states(options_for(kind.name));
     EXPECT_EQ(norms.groups, std::string(kind.name) == "rotrnn" ? 4 : 1);
     EXPECT_EQ(norms.scale, std::string(kind.name) == "s5" ? std::numbers::sqrt2 : 1);
   }
@@ -82,8 +83,8 @@ TEST(LayerTable, NormGroupsOfRotrnnAreHeads) {
     options.state = state;
     testing::OwnedLayer layer(kind.tensors(options));
     kind.draw(options, 1, 2, layer.values);
-    const auto s = std::get<Diagonal<double>>(kind.recurrence(options, layer.values));
-    const int64_t groups = kind.norm_groups(options).groups;
+    const auto s = std::get<Diagonal<double>>(kind.recurrence(options, layer.values, true));
+    const int64_t groups = kind.states(options).groups;
     ASSERT_EQ(s.states % groups, 0);
     for (size_t j = 0; j < static_cast<size_t>(s.states); ++j) {
       const size_t head = j / static_cast<size_t>(s.states / groups);

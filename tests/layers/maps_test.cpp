@@ -121,7 +121,7 @@ TEST_P(Maps, RecurrencesAreTheRecordedOnes) {
     const Recorded r(file, name);
     const ModelOptions options = testing::options_of(settings);
     testing::OwnedLayer layer = testing::recorded_layer(kind.tensors(options), r);
-    const Recurrence recurrence = kind.recurrence(options, layer.values);
+    const Recurrence recurrence = kind.recurrence(options, layer.values, true);
     if (kind.channels) {
       testing::expect_recurrence(std::get<ChannelSteps>(recurrence), r, kOutput);
       continue;

@@ -65,6 +65,15 @@ inline SafeTensorFile open_fixture(const std::string& name) {
   return SafeTensorFile(std::filesystem::path(ROTRNN_SOURCE) / "tests/fixtures" / name);
 }
 
+/// The largest absolute error that the ATen path in float32 had in a tensor of a case.
+inline double float32_error(const SafeTensorFile& file, const std::string& name,
+                            const std::string& tensor) {
+  static std::map<std::string, nlohmann::json> parsed;  // by file
+  nlohmann::json& errors = parsed[file.where()];
+  if (errors.is_null()) errors = nlohmann::json::parse(file.metadata().at("float32_error"));
+  return errors.at(name).value(tensor, 0.0);
+}
+
 /// The settings of every case of a file, by dotted keys.
 inline nlohmann::json cases_of(const SafeTensorFile& file) {
   return nlohmann::json::parse(file.metadata().at("cases"));
@@ -85,8 +94,9 @@ inline ModelOptions options_of(const nlohmann::json& settings) {
 
 /// Compares arrays, relative to the largest number of `want`, or to 1e-4 where all are smaller:
 /// some gradients are sums that cancel, of which only rounding is left.
+/// `absolute` is allowed on top.
 inline void expect_close(const Doubles& got, const Doubles& want, double tolerance,
-                         const std::string& what) {
+                         const std::string& what, double absolute = 0) {
   ASSERT_EQ(got.size(), want.size()) << what;
   double largest = 1e-4, difference = 0;
   for (size_t i = 0; i < want.size(); ++i) {
@@ -94,7 +104,7 @@ inline void expect_close(const Doubles& got, const Doubles& want, double toleran
     largest = std::max(largest, std::abs(want[i]));
     difference = std::max(difference, std::abs(got[i] - want[i]));
   }
-  EXPECT_LE(difference / largest, tolerance) << what;
+  EXPECT_LE(difference, tolerance * largest + absolute) << what;
 }
 
 /// The same of whatever arrays of numbers.

@@ -149,11 +149,11 @@ TEST_P(S4Recorded, Recurrences) {
   for_layers([&](const Recorded& r, const LayerOptions& options) {
     const OwnedLayer layer = testing::recorded_layer(kind().tensors(options), r);
     if (r.has("recurrence/D")) {
-      const Recurrence recurrence = kind().recurrence(options, layer.values);
+      const Recurrence recurrence = kind().recurrence(options, layer.values, true);
       testing::expect_recurrence(std::get<ChannelSteps>(recurrence), r, kOutput);
     } else {
       EXPECT_EQ(options.liquid_s4.mode, LiquidMode::reference);
-      EXPECT_THROW(kind().recurrence(options, layer.values), std::invalid_argument);
+      EXPECT_THROW(kind().recurrence(options, layer.values, true), std::invalid_argument);
     }
   });
 }
@@ -342,7 +342,7 @@ TEST(S4Map, LayersAndThreadsDoNotMeet) {
 
 /// One sequence by the recurrence of a layer.
 Doubles step_by_step(const LayerOptions& options, const OwnedLayer& layer, const Doubles& u) {
-  const Recurrence recurrence = layer_kind(options.layer).recurrence(options, layer.values);
+  const Recurrence recurrence = layer_kind(options.layer).recurrence(options, layer.values, true);
   const auto& r = std::get<ChannelSteps>(recurrence);
   reference::ChannelStepValues<double> v;
   v.D = static_cast<size_t>(r.width), v.N = static_cast<size_t>(r.states);

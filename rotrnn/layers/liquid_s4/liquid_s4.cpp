@@ -204,14 +204,16 @@ void map_liquid_s4_backward(const MapRequest& request, const MapTrace& trace,
   }
 }
 
-Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& values,
+                                bool outputs) {
   const LiquidS4Options o = options.liquid_s4_options();
   if (o.mode == LiquidMode::reference) {
     throw std::invalid_argument(
         "Liquid-S4 in mode \"reference\" is not causal: it has no step and is not exported; train "
         "it with model.liquid_s4.mode = \"causal\"");
   }
-  auto r = std::get<ChannelSteps>(recurrence_s4(options, values));
+  auto r = std::get<ChannelSteps>(recurrence_s4(options, values, outputs));
+  if (!outputs) return r;
   const Inputs in = inputs_of(o, s4_system(o.s4, values));
   // C is here, twice: so the sums with it are.
   const auto n = static_cast<size_t>(r.states);
@@ -232,8 +234,8 @@ Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& 
   return r;
 }
 
-NormGroups norm_groups_liquid_s4(const LayerOptions& options) {
-  return norm_groups_s4(options);
+LayerStates states_liquid_s4(const LayerOptions& options) {
+  return states_s4(options);
 }
 
 }  // namespace rotrnn

@@ -18,6 +18,9 @@
 /// Bidirectional: the terms are those of the forward direction.
 namespace rotrnn {
 
+void check_liquid_s4(const LayerOptions& options, bool sizes);
+std::string describe_liquid_s4(const LayerOptions& options);
+
 TensorSpecs liquid_s4_tensors(const LayerOptions& options);
 void draw_liquid_s4(const LayerOptions& options, uint64_t seed, uint64_t stream,
                     const LayerValues& out);
@@ -29,7 +32,8 @@ void map_liquid_s4_backward(const MapRequest& request, const MapTrace& trace,
                             std::span<const Description<double>> gradients,
                             std::span<const Views<double>> out);
 
-Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& values);
-NormGroups norm_groups_liquid_s4(const LayerOptions& options);
+Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& values,
+                                bool outputs);
+LayerStates states_liquid_s4(const LayerOptions& options);
 
 }  // namespace rotrnn

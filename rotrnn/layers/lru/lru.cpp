@@ -129,12 +129,12 @@ void map_lru_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
-Recurrence recurrence_lru(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_lru(const LayerOptions& options, const LayerValues& values, bool) {
   return mapped_diagonal(map_lru, options, values);
 }
 
-NormGroups norm_groups_lru(const LayerOptions&) {
-  return {};
+LayerStates states_lru(const LayerOptions& options) {
+  return {.count = options.lru_options().states()};
 }
 
 }  // namespace rotrnn

@@ -146,13 +146,14 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
   }
 }
 
-Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values, bool) {
   return mapped_diagonal(map_rotrnn, options, values);
 }
 
 // A head: ‖x_h‖ = ‖P_hᵀ x_h‖ = ‖z_h‖.
-NormGroups norm_groups_rotrnn(const LayerOptions& options) {
-  return {.groups = options.heads};
+LayerStates states_rotrnn(const LayerOptions& options) {
+  const int64_t pairs = (options.rotrnn_options().head_size() + 1) / 2;
+  return {.count = options.heads * pairs, .groups = options.heads};
 }
 
 }  // namespace rotrnn

@@ -18,6 +18,9 @@ namespace rotrnn {
 /// With z = Pᵀx, P leaves the recurrence: z_t = γΘ z_{t-1} + (ξ PᵀB) u_t and y_t = (C P) z_t. The
 /// map (kernels/rotrnn_map.h) does this in double: a float32 matrix exponential loses
 /// orthogonality, and 1 - γ² loses its digits when γ is near 1.
+void check_rotrnn(const LayerOptions& options, bool sizes);
+std::string describe_rotrnn(const LayerOptions& options);
+
 TensorSpecs rotrnn_tensors(const LayerOptions& options);
 void draw_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream,
                  const LayerValues& out);
@@ -26,7 +29,7 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
                          std::span<const Description<double>> gradients,
                          std::span<const Views<double>> out);
 
-Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values);
-NormGroups norm_groups_rotrnn(const LayerOptions& options);
+Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& values, bool outputs);
+LayerStates states_rotrnn(const LayerOptions& options);
 
 }  // namespace rotrnn

@@ -260,13 +260,11 @@ void map_s4_backward(const MapRequest& request, const MapTrace&,
 
 // ------------------------------------------------------------------------------------ step by step
 
-Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values, bool outputs) {
   const S4Options o = options.s4_options();
   const S4System s = s4_system(o, values);
   const DiscreteDplr step = discretise(s.dplr);
   const ComplexRows B_bar = discrete_input(s.dplr, s.vectors.inputs[0]);
-  const std::vector<ComplexRows> C =
-      s.length == 0 ? s.vectors.outputs : plain_output(s.dplr, s.vectors.outputs, s.length);
   ChannelSteps r;
   r.width = o.width;
   r.states = o.states();
@@ -278,14 +276,18 @@ Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values)
   set(r.p_re, r.p_im, -step.F);
   set(r.q_re, r.q_im, 2 * step.G);
   set(r.b_re, r.b_im, B_bar);
-  set(r.c_re, r.c_im, 2 * C[0]);
-  if (o.bidirectional) set(r.c_reverse_re, r.c_reverse_im, 2 * C[1]);
+  if (outputs) {
+    const std::vector<ComplexRows> C =
+        s.length == 0 ? s.vectors.outputs : plain_output(s.dplr, s.vectors.outputs, s.length);
+    set(r.c_re, r.c_im, 2 * C[0]);
+    if (o.bidirectional) set(r.c_reverse_re, r.c_reverse_im, 2 * C[1]);
+  }
   const std::span<float> D = values.tensors.find("D");
   r.D.assign(D.begin(), D.end());
   return r;
 }
 
-NormGroups norm_groups_s4(const LayerOptions&) {
+LayerStates states_s4(const LayerOptions&) {
   return {};
 }
 

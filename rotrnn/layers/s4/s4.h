@@ -19,6 +19,9 @@
 /// bidirectional; n = ⌊N/2⌋. Buffer: length, which is L.
 namespace rotrnn {
 
+void check_s4(const LayerOptions& options, bool sizes);
+std::string describe_s4(const LayerOptions& options);
+
 TensorSpecs s4_tensors(const LayerOptions& options);
 void draw_s4(const LayerOptions& options, uint64_t seed, uint64_t stream, const LayerValues& out);
 
@@ -32,7 +35,7 @@ void map_s4_backward(const MapRequest& request, const MapTrace& trace,
                      std::span<const Views<double>> out);
 
 /// With the factors of DiscreteDplr: p = -F, q = 2G, b = B̄, c = 2C.
-Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values);
-NormGroups norm_groups_s4(const LayerOptions& options);
+Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values, bool outputs);
+LayerStates states_s4(const LayerOptions& options);
 
 }  // namespace rotrnn

@@ -205,7 +205,7 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
-Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values, bool) {
   Description<double> mapped;
   MapTrace trace;
   map_s4d({options, {&values, 1}}, {&mapped, 1}, trace);
@@ -223,8 +223,8 @@ Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values
   return r;
 }
 
-NormGroups norm_groups_s4d(const LayerOptions&) {
-  return {};
+LayerStates states_s4d(const LayerOptions& options) {
+  return {.count = options.width * options.s4d_options().states()};
 }
 
 }  // namespace rotrnn

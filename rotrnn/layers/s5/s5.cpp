@@ -180,13 +180,13 @@ void map_s5_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
-Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values) {
+Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values, bool) {
   return mapped_diagonal(map_s5, options, values);
 }
 
 // A state stands for itself and its conjugate.
-NormGroups norm_groups_s5(const LayerOptions&) {
-  return {.scale = std::numbers::sqrt2};
+LayerStates states_s5(const LayerOptions& options) {
+  return {.count = options.s5_options().states(), .scale = std::numbers::sqrt2};
 }
 
 }  // namespace rotrnn

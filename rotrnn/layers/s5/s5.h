@@ -15,6 +15,9 @@ namespace rotrnn {
 ///
 /// Parameters, with S = P/2: Lambda_re, Lambda_im, log_step [S], B_re, B_im [S, D], C_re, C_im
 /// [D, S], D [D], and C_reverse_re, C_reverse_im [D, S] when bidirectional.
+void check_s5(const LayerOptions& options, bool sizes);
+std::string describe_s5(const LayerOptions& options);
+
 TensorSpecs s5_tensors(const LayerOptions& options);
 void draw_s5(const LayerOptions& options, uint64_t seed, uint64_t stream, const LayerValues& out);
 void map_s5(const MapRequest& request, std::span<Description<double>> out, MapTrace& trace);
@@ -22,7 +25,7 @@ void map_s5_backward(const MapRequest& request, const MapTrace& trace,
                      std::span<const Description<double>> gradients,
                      std::span<const Views<double>> out);
 
-Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values);
-NormGroups norm_groups_s5(const LayerOptions& options);
+Recurrence recurrence_s5(const LayerOptions& options, const LayerValues& values, bool outputs);
+LayerStates states_s5(const LayerOptions& options);
 
 }  // namespace rotrnn

@@ -2,7 +2,7 @@
 
 #include <complex>
 
-#include "rotrnn/layers/discretisation.h"
+#include "rotrnn/layers/state_space/discretisation.h"
 
 namespace rotrnn {
 
