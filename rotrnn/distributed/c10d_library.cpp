@@ -19,7 +19,7 @@ constexpr char kHow[] =
     "`scripts/install c10d && scripts/build release rotrnn_c10d`; on Debian: apt install "
     "rotrnn-c10d; ROTRNN_C10D names the file when it is elsewhere";
 
-// Where the program itself is; empty where the system does not tell.
+// Where the program itself is; empty where the system does not say.
 fs::path program_folder() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -40,10 +40,15 @@ struct Loaded {
   std::string trouble;  // why there is none
 };
 
-Loaded load() {
+// The file that ROTRNN_C10D names or the one beside the program; empty when there is neither.
+fs::path find() {
   const char* named = std::getenv("ROTRNN_C10D");
+  return named != nullptr && *named != '\0' ? fs::path(named) : beside(program_folder());
+}
+
+Loaded load() {
   const fs::path folder = program_folder();
-  std::string file = named != nullptr && *named != '\0' ? named : beside(folder).string();
+  std::string file = find().string();
   const bool by_system = file.empty();
   if (by_system) file = kName;
   const auto cannot = [&](const std::string& why) {
@@ -84,8 +89,11 @@ const RotrnnC10d& load_c10d() {
 }
 
 std::string describe_c10d() {
-  const Loaded loaded = load();
-  return loaded.table != nullptr ? loaded.table->name : "none: " + loaded.trouble;
+  const fs::path file = find();
+  std::error_code error;
+  if (file.empty()) return fmt::format("none ({} is not beside the program)", kName);
+  return fs::exists(file, error) ? file.string()
+                                 : fmt::format("none ({}: no such file)", file.string());
 }
 
 }  // namespace rotrnn

@@ -12,7 +12,8 @@ namespace rotrnn {
 /// comes with it.
 const RotrnnC10d& load_c10d();
 
-/// Loads it and says what it is: "c10d with Gloo, LibTorch 1.13.0", or "none: " and why.
+/// Where the library is, without loading it: it takes LibTorch half a second to start. For reports
+/// of bugs.
 std::string describe_c10d();
 
 }  // namespace rotrnn

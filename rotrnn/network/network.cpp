@@ -203,7 +203,9 @@ Network::StateNorms Network::state_norms(const PackedInput& batch, Workspace& wo
   out.groups = static_cast<size_t>(layer_kind(options_.layer).states(options_).groups);
   w.maps.forward(options_, w.layers_of(options_, weights_).values, longest_of(batch.offsets),
                  threads_of(engine), false);
-  w.fused.norms({options_, shape_, engine, weights_, w.maps}, batch, out.blocks);
+  EngineOptions alone = engine;  // whoever looks at a batch of its own must not wait for others
+  alone.reduce = {};
+  w.fused.norms({options_, shape_, alone, weights_, w.maps}, batch, out.blocks);
   return out;
 }
 

@@ -24,16 +24,16 @@ enum class Mode {
 struct DropoutKey {
   uint64_t seed = 0;
   int64_t step = 0;
-  std::span<const int64_t> sequences;  // number of each sequence in the whole data set
+  std::span<const int64_t> sequences = {};  // number of each sequence in the whole data set
 };
 
 struct NetworkInput {
-  PackedInput batch;
+  PackedInput batch = {};
   Mode mode = Mode::evaluate;
   bool backward = false;  // keep what backward needs
-  DropoutKey dropout;
-  std::vector<BlockStates<const float>> initial;  // empty, or one for each block
-  std::vector<BlockStates<float>> final;          // empty, or where to put them
+  DropoutKey dropout = {};
+  std::vector<BlockStates<const float>> initial = {};  // empty, or one for each block
+  std::vector<BlockStates<float>> final = {};          // empty, or where to put them
   // Whether the weights are those of the last pass in the same workspace: the maps of the layers
   // are not computed again.
   bool same_weights = false;
@@ -41,14 +41,14 @@ struct NetworkInput {
 
 /// Gradients that backward starts from.
 struct NetworkOutputGradient {
-  const float* y = nullptr;                     // null: 0
-  std::vector<BlockStates<const float>> final;  // empty, or one for each block
+  const float* y = nullptr;                          // null: 0
+  std::vector<BlockStates<const float>> final = {};  // empty, or one for each block
 };
 
 /// Gradients that backward gives besides those of the parameters; null: not wanted.
 struct NetworkInputGradient {
-  float* values = nullptr;                  // [rows, channels]
-  std::vector<BlockStates<float>> initial;  // empty, or one for each block
+  float* values = nullptr;                       // [rows, channels]
+  std::vector<BlockStates<float>> initial = {};  // empty, or one for each block
 };
 
 /// The memory of a pass: what forward keeps for backward, and scratch. It grows with the first

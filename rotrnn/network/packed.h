@@ -8,10 +8,10 @@ namespace rotrnn {
 
 /// A ragged batch without padding: the tokens of all sequences one after the other.
 struct PackedInput {
-  std::span<const int64_t> offsets;  // [sequences + 1]: sequence i has rows offsets[i] to
-                                     // offsets[i + 1] - 1, at least one
-  std::span<const int64_t> tokens;   // [rows], or
-  std::span<const float> values;     // [rows, channels]
+  std::span<const int64_t> offsets = {};  // [sequences + 1]: sequence i has rows offsets[i] to
+                                          // offsets[i + 1] - 1, at least one
+  std::span<const int64_t> tokens = {};   // [rows], or
+  std::span<const float> values = {};     // [rows, channels]
 
   size_t sequences() const { return offsets.empty() ? 0 : offsets.size() - 1; }
   size_t rows() const { return offsets.empty() ? 0 : static_cast<size_t>(offsets.back()); }

@@ -13,25 +13,25 @@ namespace rotrnn {
 
 /// u [rows, D] of a packed batch; states as in BlockStates.
 struct LayerInput {
-  std::span<const int64_t> offsets;
+  std::span<const int64_t> offsets = {};
   const float* u = nullptr;
   bool backward = false;  // keep what backward needs; u must then stay where it is
-  BlockStates<const float> initial;
+  BlockStates<const float> initial = {};
 };
 
 struct LayerOutput {
   float* y = nullptr;  // [rows, D]
-  BlockStates<float> final;
+  BlockStates<float> final = {};
 };
 
 struct LayerOutputGradient {
   const float* y = nullptr;
-  BlockStates<const float> final;
+  BlockStates<const float> final = {};
 };
 
 struct LayerInputGradient {
   float* u = nullptr;  // [rows, D]
-  BlockStates<float> initial;
+  BlockStates<float> initial = {};
 };
 
 /// A recurrent layer by itself, on packed batches, without encoder, norm, activation and head: for

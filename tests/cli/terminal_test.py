@@ -32,9 +32,9 @@ heads = 4
 depth = 2
 
 [training]
-steps = 400
+steps = 2000
 batch = 20
-evaluate_every = 40
+evaluate_every = 200
 global_lr = 1e-2
 threads = 1
 """
@@ -94,7 +94,7 @@ class Terminal(unittest.TestCase):
         lines = self.moving(text)
         self.assertGreater(len(lines), 2)
         last = lines[-1]
-        self.assertRegex(last, r"step 400/400 +100 % +loss \d+\.\d{4} +[" + BLOCKS +
+        self.assertRegex(last, r"step 2000/2000 +100 % +loss \d+\.\d{4} +[" + BLOCKS +
                          r"]{16} +accuracy \d+\.\d % +[" + BLOCKS + r"]+ +[\d,]+ tokens/s +"
                          r"0 s left$")
         self.assertTrue(COLOUR.search(text))
@@ -115,10 +115,10 @@ class Terminal(unittest.TestCase):
             for line in lines:
                 self.assertLess(len(line), columns, f"{columns} columns: {line!r}")
             if columns == 40:
-                self.assertRegex(lines[-1], r"^step 400/400  loss \d\.\d{4}  0 s left$")
+                self.assertRegex(lines[-1], r"^step 2000/2000  loss \d\.\d{4}  0 s left$")
 
     def test_a_window_may_change_its_size(self):
-        before, after = self.train(150, "--set", "training.steps=1500", resized=50)
+        before, after = self.train(150, "--set", "training.steps=8000", resized=50)
         self.assertGreater(max(map(len, self.moving(before))), 60)
         # The first may have been drawn before.
         lines = self.moving(after)[1:]
@@ -136,7 +136,7 @@ class Terminal(unittest.TestCase):
         text = self.train(120, TERM="dumb")
         self.assertNotIn("\033", text)
         self.assertNotIn("\r", text.replace("\r\n", ""))
-        self.assertIn("step 400/400  loss", text)
+        self.assertIn("step 2000/2000  loss", text)
 
     def test_quiet_is_quiet(self):
         self.assertEqual(self.train(120, "--quiet"), "")
@@ -148,7 +148,7 @@ class Terminal(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in [done.stdout, done.stderr]:
             self.assertIsNone(re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text))
-        self.assertRegex(done.stderr, r"\nstep 400/400  loss \d+\.\d{4}  [\d,]+ tokens/s  0 s left\n")
+        self.assertRegex(done.stderr, r"\nstep 2000/2000  loss \d+\.\d{4}  [\d,]+ tokens/s  0 s left\n")
         quiet = subprocess.run([PROGRAM, "train", "tiny.toml", "--out", "quiet", "--quiet"],
                                cwd=self.folder, capture_output=True, text=True, timeout=120)
         self.assertEqual(quiet.stderr, "")

@@ -1,4 +1,4 @@
-"""What `rotrnn --version` tells, against what else knows it."""
+"""What `rotrnn --version` prints, against what else knows it."""
 
 import json
 import os
@@ -38,7 +38,7 @@ class Version(unittest.TestCase):
             self.assertEqual(facts["commit"], "unknown")
         text = run("--version")
         self.assertTrue(text.startswith(f"rotrnn {version}\n"))
-        for key in ("version", "commit", "compiler", "libtorch", "blas", "cpu", "simd", "gemm", "processes"):
+        for key in ("version", "commit", "compiler", "cpu", "simd", "gemm", "processes"):
             self.assertIn(str(facts[key]), text)
 
     def test_cpu(self):
@@ -51,12 +51,16 @@ class Version(unittest.TestCase):
         self.assertEqual(facts["features"], [name for name in ours if name in flags])
         self.assertEqual(facts["cpu"], lines["model name"].strip())
 
-    def test_blas(self):
-        loaded = re.search(r"libblas\.so\S* => (\S+)", subprocess.check_output(["ldd", PROGRAM], text=True))
-        if not loaded:
-            self.skipTest("LibTorch has a BLAS of its own")
-        real = os.path.realpath(loaded[1])
-        self.assertEqual("openblas" in real, "OpenBLAS" in self.facts()["blas"])
+    def test_processes(self):
+        library = Path(PROGRAM).parent.parent / "lib/librotrnn_c10d.so"
+        if library.exists():
+            self.assertEqual(os.path.realpath(self.facts()["processes"]), os.path.realpath(library))
+        self.assertIn("/nowhere: no such file", self.facts(ROTRNN_C10D="/nowhere")["processes"])
+
+    def test_stands_alone(self):
+        libraries = subprocess.check_output(["ldd", PROGRAM], text=True)
+        for name in ("torch", "c10", "gloo", "blas", "lapack", "python"):
+            self.assertNotIn(name, libraries)
 
     def test_choice(self):
         self.assertEqual(self.facts(ROTRNN_SIMD="scalar")["simd"], "scalar")

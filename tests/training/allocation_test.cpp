@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "rotrnn/training/batch.h"
-#include "rotrnn/training/network.h"
+#include "rotrnn/training/optimiser.h"
 #include "tests/support/examples.h"
 
 namespace {
@@ -69,18 +69,19 @@ int64_t steady_allocations(const ModelOptions& options, Kernels kernels, MemoryM
   const Examples examples = test::token_examples(kBatch, kLength, 18);
   std::vector<int64_t> numbers(kBatch);
   std::iota(numbers.begin(), numbers.end(), 0);
-  SequenceModel model(options, shape, 1);
-  model->engine.kernels = kernels;
-  model->engine.memory = memory;
-  AdamW optimiser(*model);
+  Network network(options, shape, 1);
+  network.engine.kernels = kernels;
+  network.engine.memory = memory;
+  Workspace workspace;
+  Optimiser optimiser(network.layout());
+  FlatArray gradients(network.layout());
+  std::vector<float> dy;
   int64_t most = 0;
   for (int64_t step = 0; step < 6; ++step) {
     const int64_t before = large;
-    optimiser.zero_grad();
     const Batch batch = make_batch(examples, shape, numbers);
-    const auto y = model->forward(batch.input, {1, step, batch.sequences}).y;
-    loss_of(shape.target, y, batch.targets).backward();
-    optimiser.step(step + 1, 1e-3, 1e-3, 0.1);
+    train_pass(network, workspace, batch, {1, step, batch.sequences}, {}, gradients, dy);
+    optimiser.step(step + 1, {1e-3, 1e-3, 0.1}, gradients, network.weights(), 2);
     if (step >= 3) most = std::max(most, large - before);
   }
   return most;
