@@ -42,6 +42,7 @@ double binary(const LossOptions& o, const Targets& targets, const Row& row) {
     row.dy[k] = c * (1 / (1 + std::exp(-y)) - static_cast<double>(t[k]));
     whole += c;
   }
+  if (whole == 0) return 0;  // and so are the gradients
   for (double& d : row.dy) d /= whole;
   return loss / whole;
 }

@@ -24,9 +24,9 @@ enum class Loss { cross_entropy, binary, mean_square, mean_absolute, huber, quan
 
 struct LossOptions {
   Loss loss = Loss::cross_entropy;
-  double delta = 1;                   // huber
-  std::vector<double> quantiles;      // quantile
-  std::vector<double> class_weights;  // empty: all 1
+  double delta = 1;                        // huber
+  std::vector<double> quantiles = {};      // quantile
+  std::vector<double> class_weights = {};  // empty: all 1
 };
 
 /// What the rows should be; pointers that a loss does not use may be null.
