@@ -36,6 +36,11 @@ def checked_options(options, changes):
     return {**options, **changes}
 
 
+def as_kept(parameters):
+    """Rounded to float32, as layers keep their parameters: they can then take a case over without an error."""
+    return {name: value.astype(np.float32).astype(float) for name, value in parameters.items()}
+
+
 # --------------------------------------------------------------------------------------------- packed batches
 
 

@@ -125,6 +125,7 @@ def case(name, seed, lengths=(7, 4), initial_states=False, change=None, **change
     parameters = parameters_of(rng, options)
     if change:
         change(parameters)
+    parameters = common.as_kept(parameters)
     return common.layer_case(name, rng, options, parameters, lengths, initial_states, lru, lru_real)
 
 

@@ -442,6 +442,7 @@ def layer_case(name, seed, options, lengths, initial_state=False, with_gradients
     parameters = layer_parameters(rng, options, **init)
     if change:
         change(parameters)
+    parameters = common.as_kept(parameters)
     offsets = offsets_of(lengths)
     inputs = {"u": rng.standard_normal((offsets[-1], options["D"]))}
     if initial_state:
@@ -524,7 +525,7 @@ def network_case(name, seed, with_gradients=False, **changes):
     require(set(changes) <= set(options), f"unknown option in {changes}")
     options.update(changes)
     rng = np.random.default_rng(seed)
-    parameters = network_parameters(rng, options)
+    parameters = common.as_kept(network_parameters(rng, options))
     offsets = offsets_of((5, 1, 3))
     u = rng.standard_normal((offsets[-1], options["channels"]))
     stages = network(options, parameters, u, offsets)

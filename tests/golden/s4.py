@@ -277,6 +277,7 @@ def case(name, seed, lengths=(7, 4), untrained=False, **changes):
     if untrained:
         for key, value in {**rate_parts(Lambda), **parts("P", P), **parts("B", B)}.items():
             parameters[key][:] = value
+    parameters = common.as_kept(parameters)
     result = common.layer_case(name, rng, options, parameters, lengths, False, s4, s4_real)
     return {**result, **derived({**parameters, **result["input"]}, options, result["offsets"])}
 
@@ -302,7 +303,7 @@ def cases():
 def longer_case(seed, lengths, **changes):
     options = settings(OPTIONS, changes)
     rng = np.random.default_rng(seed)
-    p = parameters_of(rng, options, *initial(options["N"]))
+    p = common.as_kept(parameters_of(rng, options, *initial(options["N"])))
     offsets = common.offsets_of(lengths)
     u = rng.standard_normal((offsets[-1], options["D"]))
     long, L = dict(p), options["L"]

@@ -230,11 +230,12 @@ def case(name, seed, lengths=(7, 4), initial_states=False, change=None, **change
     parameters = common_parameters(rng, options, Lambda, B)
     if change:
         change(parameters)
+    parameters = common.as_kept(parameters)
     buffers = {}
     if not options["train_b"]:
         rows = parameters["B_re"].shape[0]
         parameters = {key: value for key, value in parameters.items() if key not in ("B_re", "B_im")}
-        buffers = parts("B", np.tile(B, (rows, 1)))
+        buffers = common.as_kept(parts("B", np.tile(B, (rows, 1))))
 
     def with_buffers(run):
         return lambda p, o, offsets: run({**buffers, **p}, o, offsets)
