@@ -45,7 +45,7 @@ os.chdir(ROOT)
 BUILD.mkdir(parents=True, exist_ok=True)
 setup(
     version=version(),
-    packages=["rotrnn"],
+    packages=["rotrnn", "rotrnn.plain"],
     package_dir={"": "python"},
     package_data={"rotrnn": ["py.typed", "*.pyi"]},
     ext_modules=[Extension("rotrnn._core", sources=[])],

@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from .rotrnn import RotRNN as RotRNN
     from .s5 import S5 as S5
     from .stream import Model as Model, ModelInfo as ModelInfo, Stream as Stream
-    from .system import System as System
+    from .plain.diagonal import System as System
 
 # Where what needs PyTorch is.
-_LAZY = {"Layer": "layer", "State": "layer", "System": "system", "RotRNN": "rotrnn", "LRU": "lru", "S5": "s5"}
+_LAZY = {"Layer": "layer", "State": "layer", "System": "plain.diagonal", "RotRNN": "rotrnn", "LRU": "lru", "S5": "s5"}
 
 # Where what needs NumPy alone is.
 _NUMPY = {"Model": "stream", "ModelInfo": "stream", "Stream": "stream"}

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _core
-from .system import System
+from .plain.diagonal import System
 from .threads import get_num_threads
 
 # What forward calls have left for their backward calls, by number. A lease lives as long as the tensor that
@@ -99,7 +99,7 @@ class _Fused(torch.autograd.Function):
 
 def run_fused(system: System, u: Tensor, offsets: Tensor, initial: Optional[Tensor],
               initial_reverse: Optional[Tensor]) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-    """As `run_reference`, for a system in float32 on the CPU."""
+    """As `plain.diagonal.run`, for a system in float32 on the CPU."""
     tensors = [contiguous(t) for t in system]
     inputs = [u.contiguous(), contiguous(initial), contiguous(initial_reverse)]
     keep = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in [*inputs, *tensors])

@@ -1,14 +1,14 @@
 """What all layers share: everything but their parameters."""
 
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
 
-from . import system as systems
 from .fused import run_fused
 from .packed import Integers, check_lengths, check_offsets, pack, pad
-from .system import System
+from .plain import diagonal
+from .plain.diagonal import System
 
 # The state of a batch, [batch, 2S]: all real parts, then all imaginary parts. Of a bidirectional layer a pair,
 # (after the last token, after the first one).
@@ -26,6 +26,7 @@ class Layer(nn.Module):
     plain PyTorch; "reference" always by plain PyTorch, which can be differentiated any number of times."""
 
     kernels: str
+    _names: Tuple[str, ...]  # of all tensors that there may be
 
     def __init__(self, width: int, states: int, bidirectional: bool, kernels: str) -> None:
         super().__init__()
@@ -39,6 +40,10 @@ class Layer(nn.Module):
     def system(self) -> System:
         """The map of the parameters, differentiable, in double."""
         raise NotImplementedError
+
+    def _tensors(self) -> Dict[str, Tensor]:
+        """Parameters and buffers by name, as the plain maps take them: also those that are parametrised."""
+        return {name: getattr(self, name) for name in self._names if hasattr(self, name)}
 
     def fused_system(self) -> System:
         """The same in float32, for the fused kernels. A layer with a faster twin of its map overrides this."""
@@ -84,7 +89,7 @@ class Layer(nn.Module):
         before, _ = self._check_state(state, len(u), u)
         if system is None:
             system = self.fused_system() if self._fuses(u) else self.system()
-        return systems.step(system, u, before)
+        return diagonal.step(system, u, before)
 
     def _fuses(self, u: Tensor) -> bool:
         return self.kernels == "fused" and u.dtype == torch.float32 and u.device.type == "cpu"
@@ -94,7 +99,7 @@ class Layer(nn.Module):
         if self._fuses(values):
             y, final, final_reverse = run_fused(self.fused_system(), values, offsets, initial, initial_reverse)
         else:
-            y, final, final_reverse = systems.run_reference(self.system(), values, offsets, initial, initial_reverse)
+            y, final, final_reverse = diagonal.run(self.system(), values, offsets, initial, initial_reverse)
         return y, ((final, final_reverse) if self.bidirectional else final)
 
     # -------------------------------------------------------------------------------------------- checks

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from .layer import Layer, normal, ring, uniform
-from .system import System
+from .plain import lru as plain
+from .plain.diagonal import System
 
 
 class LRU(Layer):
@@ -23,6 +24,8 @@ class LRU(Layer):
 
     r_min, r_max: range of |lambda|, and max_phase: largest angle, at the start.
     gamma: "learned", or "fixed": sqrt(1 - |lambda|^2) in every pass, and no parameter gamma_log."""
+
+    _names = ("nu_log", "theta_log", "gamma_log", "B_re", "B_im", "C_re", "C_im", "D", "C_reverse_re", "C_reverse_im")
 
     def __init__(self, width: int, state: int, bidirectional: bool = False, *, r_min: float = 0.0,
                  r_max: float = 1.0, max_phase: float = 2 * math.pi, gamma: str = "learned",
@@ -48,7 +51,7 @@ class LRU(Layer):
         self.nu_log = parameter(nu_log)
         self.theta_log = parameter(torch.log(max_phase * uniform(S)))
         if gamma == "learned":
-            self.gamma_log = parameter(0.5 * torch.log(self._rest(nu_log)))
+            self.gamma_log = parameter(0.5 * torch.log(plain.rest(nu_log)))
         self.B_re = parameter(normal(S, width) / math.sqrt(2 * width))
         self.B_im = parameter(normal(S, width) / math.sqrt(2 * width))
         self.C_re = parameter(normal(width, S) / math.sqrt(S))
@@ -58,24 +61,8 @@ class LRU(Layer):
             self.C_reverse_re = parameter(normal(width, S) / math.sqrt(S))
             self.C_reverse_im = parameter(normal(width, S) / math.sqrt(S))
 
-    @staticmethod
-    def _rest(nu_log: Tensor) -> Tensor:
-        """1 - |lambda|^2 with all its digits."""
-        return -torch.expm1(-2 * torch.exp(nu_log))
-
     def system(self) -> System:
-        nu_log = self.nu_log.double()
-        radius, angle = torch.exp(-torch.exp(nu_log)), torch.exp(self.theta_log.double())
-        if self.gamma_form == "learned":
-            scale = torch.exp(self.gamma_log.double())
-        else:
-            scale = torch.sqrt(self._rest(nu_log))
-        W = torch.cat([scale[:, None] * self.B_re.double(), scale[:, None] * self.B_im.double()])
-        V = torch.cat([self.C_re.double(), -self.C_im.double()], dim=1)
-        V_reverse = None
-        if self.bidirectional:
-            V_reverse = torch.cat([self.C_reverse_re.double(), -self.C_reverse_im.double()], dim=1)
-        return System(radius * torch.cos(angle), radius * torch.sin(angle), W, V, V_reverse, self.D.double())
+        return plain.system(self._tensors(), {"lru.gamma": self.gamma_form, "bidirectional": self.bidirectional})
 
     def extra_repr(self) -> str:
         return f"width={self.width}, state={self.state}" + (", bidirectional=True" if self.bidirectional else "")

@@ -5,12 +5,12 @@ from typing import Any, Optional
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from . import _core
 from .fused import address, refuse_second_derivative
 from .layer import Layer, normal, ring, uniform
-from .system import System
+from .plain import rotrnn as plain
+from .plain.diagonal import System
 from .threads import get_num_threads
 
 NORMALISATIONS = ["xi", "alpha", "none"]
@@ -69,6 +69,8 @@ class RotRNN(Layer):
     init: "paper" or "authors" (of their code); gamma_init "ring" or "log_uniform", theta_form "plain" or
     "log", bc_init and m_init "paper" or "authors" are parts of it that can be chosen by themselves.
     gamma_min, gamma_max, theta_max: range of gamma, and largest theta, at the start."""
+
+    _names = ("theta", "theta_log", "gamma_log", "M", "B", "C", "D", "C_reverse")
 
     def __init__(self, width: int, state: int, heads: int, bidirectional: bool = False, *,
                  normalisation: str = "xi", c: float = 1.0, stationary_start: bool = False,
@@ -140,45 +142,20 @@ class RotRNN(Layer):
 
     def angles(self) -> Tensor:
         """theta [heads, dh // 2], in double."""
-        return self.theta_log.double().exp() if self.theta_form == "log" else self.theta.double()
+        return plain.angles(self._tensors())
 
     def gamma(self) -> Tensor:
         """The decay of every head, [heads], in double: in (0, 1)."""
-        return torch.exp(-torch.exp(self.gamma_log.double()))
+        return plain.gamma(self.gamma_log)
 
     def rotation(self) -> Tensor:
         """P [heads, dh, dh], in double."""
-        M = self.M.double()
-        return torch.matrix_exp(M - M.transpose(1, 2))
+        return plain.rotation(self.M)
 
     def system(self) -> System:
-        """z = P^T x turns the paper's equations into z_t = gamma Theta z_{t-1} + xi P^T B u_t and
-        y_t = C P z_t + D u_t, and a pair of coordinates turned by theta is a complex number times
-        exp(i theta)."""
-        gamma, P, B = self.gamma(), self.rotation(), self.B.double()
-        rest = -torch.expm1(-2 * torch.exp(self.gamma_log.double()))  # 1 - gamma^2 with all its digits
-        square = (B * B).sum(dim=(1, 2))
-        if self.normalisation == "xi":
-            radius, scale = gamma, torch.sqrt(self.c * rest / square)
-        elif self.normalisation == "alpha":
-            scale = 1 / torch.sqrt(self.c * gamma**2 + square)
-            radius = scale * gamma
-        else:
-            radius, scale = gamma, torch.ones_like(gamma)
-        theta = self.angles()
-        if self.head_size % 2:  # the last coordinate of an odd head stays where it is
-            theta = F.pad(theta, (0, 1))
-        lambda_re = (radius[:, None] * torch.cos(theta)).reshape(-1)
-        lambda_im = (radius[:, None] * torch.sin(theta)).reshape(-1)
-        rows = scale[:, None, None] * (P.transpose(1, 2) @ B)  # [heads, dh, width]
-        kappa_re = kappa_im = None
-        if self.stationary_start:  # ((1 - gamma^2)^(-1/2) - 1) / lambda
-            size = ((rest.rsqrt() - 1) / gamma)[:, None]
-            kappa_re = (size * torch.cos(theta)).reshape(-1)
-            kappa_im = (-size * torch.sin(theta)).reshape(-1)
-        return System(lambda_re, lambda_im, self._to_planes(rows.permute(2, 0, 1)).T, self._columns(self.C, P),
-                      self._columns(self.C_reverse, P) if self.bidirectional else None, self.D.double(),
-                      kappa_re, kappa_im)
+        return plain.system(self._tensors(), {"normalisation": self.normalisation, "c": self.c,
+                                              "stationary_start": self.stationary_start,
+                                              "bidirectional": self.bidirectional})
 
     def fused_system(self) -> System:
         """By the kernels of the program, in double inside: a tenth of the time, which shows on short batches."""
@@ -191,27 +168,15 @@ class RotRNN(Layer):
         lambda_re, lambda_im, W, V, V_reverse, kappa_re, kappa_im = parts
         return System(lambda_re, lambda_im, W, V, V_reverse, self.D, kappa_re, kappa_im)
 
-    def _columns(self, C: Tensor, P: Tensor) -> Tensor:
-        """C P of every head, as V [width, 2S]."""
-        heads = C.double().view(self.width, self.heads, self.head_size)
-        return self._to_planes(torch.einsum("whi,hij->whj", heads, P))
-
-    def _to_planes(self, x: Tensor) -> Tensor:
-        """[.., heads, dh] to [.., 2S]: even coordinates are real parts, odd ones imaginary parts."""
-        if self.head_size % 2:
-            x = F.pad(x, (0, 1))
-        return torch.cat([x[..., 0::2].flatten(-2), x[..., 1::2].flatten(-2)], dim=-1)
-
     def hidden(self, z: Tensor) -> Tensor:
         """The paper's x = P z [.., state] of states z [.., 2S]."""
-        pairs = torch.stack([z[..., :self.states], z[..., self.states:]], dim=-1)
-        each = pairs.unflatten(-2, (self.heads, -1)).flatten(-2)[..., :self.head_size]
+        each = plain.planes_to_heads(z, self.heads, self.head_size)
         return torch.einsum("...hj,hij->...hi", each, self.rotation().to(z.dtype)).flatten(-2)
 
     def folded(self, x: Tensor) -> Tensor:
         """The inverse of `hidden`: z = P^T x [.., 2S] of x [.., state]."""
         heads = x.unflatten(-1, (self.heads, self.head_size))
-        return self._to_planes(torch.einsum("...hi,hij->...hj", heads, self.rotation().to(x.dtype)))
+        return plain.heads_to_planes(torch.einsum("...hi,hij->...hj", heads, self.rotation().to(x.dtype)))
 
     def extra_repr(self) -> str:
         text = f"width={self.width}, state={self.state}, heads={self.heads}"

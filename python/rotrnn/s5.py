@@ -8,24 +8,14 @@ from torch import Tensor
 
 from .hippo import hippo_normal
 from .layer import Layer, normal, uniform
-from .system import System
+from .plain import s5 as plain
+from .plain.diagonal import System
 
 
 def _truncated(deviation: float, *shape: int) -> Tensor:
     """Normals cut off at twice their deviation, widened so that `deviation` is what remains."""
     values = torch.nn.init.trunc_normal_(torch.empty(*shape, dtype=torch.float64), a=-2.0, b=2.0)
     return values * (deviation / 0.87962566103423978)
-
-
-def _exp_ratio(w: Tensor) -> Tensor:
-    """(exp(w) - 1) / w, 1 at w = 0, complex. Near 0 by its series, 1 + w/2 (1 + w/3 (1 + ...)): the difference
-    would lose digits there, and its derivative all of them."""
-    small = w.abs() < 0.5
-    near, far = torch.where(small, w, torch.zeros_like(w)), torch.where(small, torch.ones_like(w), w)
-    series = torch.ones_like(w)
-    for k in range(17, 1, -1):  # 0.5^16 / 17! is below rounding
-        series = 1 + near / k * series
-    return torch.where(small, series, (torch.exp(far) - 1) / far)
 
 
 class S5(Layer):
@@ -45,6 +35,8 @@ class S5(Layer):
     discretisation: "zoh" or "bilinear". c_init: "lecun_normal", "trunc_standard_normal" or "complex_normal".
     dt_min, dt_max: range of exp(log_step) at the start. clip: keep Re Lambda at -1e-4 or below.
     step_rescale: 2 to run a trained layer at half the sampling rate."""
+
+    _names = ("Lambda_re", "Lambda_im", "log_step", "B_re", "B_im", "C_re", "C_im", "D", "C_reverse_re", "C_reverse_im")
 
     def __init__(self, width: int, state: int, bidirectional: bool = False, *, blocks: int = 8,
                  discretisation: str = "zoh", c_init: str = "lecun_normal", dt_min: float = 1e-3,
@@ -95,24 +87,8 @@ class S5(Layer):
         self.log_step = parameter(low + (high - low) * uniform(state // 2))
 
     def system(self) -> System:
-        re, im = self.Lambda_re.double(), self.Lambda_im.double()
-        if self.clip:
-            re = re.clamp(max=-1e-4)
-        dt = self.step_rescale * torch.exp(self.log_step.double())
-        Lambda, B = torch.complex(re, im), torch.complex(self.B_re.double(), self.B_im.double())
-        if self.discretisation == "zoh":
-            w = dt * Lambda
-            lam = torch.exp(w)
-            W = (dt * _exp_ratio(w))[:, None] * B
-        else:
-            down = 1 / (1 - dt * Lambda / 2)
-            lam = down * (1 + dt * Lambda / 2)
-            W = (dt * down)[:, None] * B
-        V = 2 * torch.cat([self.C_re.double(), -self.C_im.double()], dim=1)
-        V_reverse = None
-        if self.bidirectional:
-            V_reverse = 2 * torch.cat([self.C_reverse_re.double(), -self.C_reverse_im.double()], dim=1)
-        return System(lam.real, lam.imag, torch.cat([W.real, W.imag]), V, V_reverse, self.D.double())
+        return plain.system(self._tensors(), {"s5.discretisation": self.discretisation, "s5.clip": self.clip,
+                                              "s5.step_rescale": self.step_rescale, "bidirectional": self.bidirectional})
 
     def extra_repr(self) -> str:
         text = f"width={self.width}, state={self.state}, blocks={self.blocks}"

@@ -8,11 +8,27 @@ import torch
 import rotrnn
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests" / "golden"
+FIXTURES = GOLDEN.parent / "fixtures"
 
 
 def golden(layer):
     with open(GOLDEN / f"{layer}.json", encoding="ascii") as file:
         return json.load(file)
+
+
+def read_safetensors(path):
+    """Metadata and tensors by name."""
+    content = bytearray(path.read_bytes())
+    end = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:end])
+    metadata = header.pop("__metadata__")
+    types = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}
+    tensors = {}
+    for name, entry in header.items():
+        begin, stop = entry["data_offsets"]
+        values = torch.frombuffer(content[end + begin:end + stop], dtype=types[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"])
+    return metadata, tensors
 
 
 def tensor(value):

@@ -10,7 +10,7 @@ import pytest
 
 import rotrnn
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"))  # last: it has a rotrnn.py
 import folded  # noqa: E402
 
 # Float32 through two small blocks against float64.

@@ -1,4 +1,4 @@
-"""The one form that every layer maps its parameters to, and its plain implementation in PyTorch.
+"""The one form that layers which mix channels map their parameters to: RotRNN, LRU and S5.
 
     z_t = lambda * z_{t-1} + W u_t          y_t = V [Re z_t; Im z_t] + D * u_t
 
@@ -11,6 +11,8 @@ from typing import NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
+
+from .packed import backwards, lengths_of, to_grid
 
 
 class System(NamedTuple):
@@ -65,51 +67,52 @@ def scan(v: Tensor, lam: Tensor, start: Optional[Tensor]) -> Tensor:
     return z.view(batch, chunks * chunk, S)[:, :time]
 
 
+def walk(v: Tensor, lam: Tensor, offsets: Tensor, start: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    """z_t = lam * z_{t-1} + v_t in every sequence: all states [n, S] and the final ones [sequences, S], complex,
+    from z_0 = start [sequences, S] (None: 0)."""
+    grid, inside = to_grid(v, offsets)
+    z = scan(grid, lam, start)
+    lengths = lengths_of(offsets)
+    before = v.new_zeros(len(lengths), v.shape[1]) if start is None else start
+    if z.shape[1] == 0:
+        return v, before
+    last = z[torch.arange(len(lengths), device=v.device), (lengths - 1).clamp(min=0)]
+    return z[inside], torch.where(lengths[:, None] > 0, last, before)
+
+
 def _one_direction(v: Tensor, system: System, offsets: Tensor, initial: Optional[Tensor],
                    reverse: bool) -> Tuple[Tensor, Tensor]:
     """States [n, 2S] of all tokens and final states [sequences, 2S], for v = W u [n, 2S]."""
-    begin, end = offsets[:-1, None], offsets[1:, None]
-    lengths = end - begin
-    time = int(lengths.max())
-    t = torch.arange(time, device=v.device)
-    inside = t < lengths  # [sequences, time]
-    rows = (end - 1 - t) if reverse else (begin + t)
-    grid = to_complex(v)[rows.clamp(0, len(v) - 1)]
-    grid = torch.where(inside[..., None], grid, torch.zeros_like(grid))
+    if reverse:
+        order = backwards(offsets)
+        z, final = _one_direction(v[order], system, offsets, initial, False)
+        return z[order], final
+    driven = to_complex(v)
     start = None
     if initial is not None:
         start = to_complex(initial)
     elif system.kappa_re is not None and system.kappa_im is not None:
-        start = torch.complex(system.kappa_re, system.kappa_im) * grid[:, 0]
-    z = scan(grid, torch.complex(system.lambda_re, system.lambda_im), start)
-    last = z[torch.arange(len(lengths), device=v.device), (lengths[:, 0] - 1).clamp(min=0)]
-    before = torch.zeros_like(last) if initial is None else to_complex(initial)
-    final = torch.where(lengths > 0, last, before)
-    # Token t of a sequence is step t of the scan, or step length - 1 - t of the reverse one.
-    steps = (lengths - 1 - t) if reverse else t.expand_as(inside)
-    sequence = torch.arange(len(lengths), device=v.device)[:, None].expand_as(inside)
-    return to_planes(z[sequence[inside], steps[inside]]), to_planes(final)
+        some = lengths_of(offsets) > 0
+        first = driven[offsets[:-1][some]]
+        start = driven.new_zeros(len(some), first.shape[1])
+        start = start.index_put((some,), torch.complex(system.kappa_re, system.kappa_im) * first)
+    z, final = walk(driven, torch.complex(system.lambda_re, system.lambda_im), offsets, start)
+    return to_planes(z), to_planes(final)
 
 
-def run_reference(system: System, u: Tensor, offsets: Tensor, initial: Optional[Tensor],
-                  initial_reverse: Optional[Tensor]) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+def run(system: System, u: Tensor, offsets: Tensor, initial: Optional[Tensor] = None,
+        initial_reverse: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
     """y [n, D] and the final states [sequences, 2S] of a packed batch u [n, D], on any device, in u's
     precision, differentiable in everything."""
     system = system.cast(u.dtype)
     offsets = offsets.to(u.device)
-    y = system.D * u
-    both = [(False, initial, system.V)]
-    if system.V_reverse is not None:
-        both.append((True, initial_reverse, system.V_reverse))
-    finals = []
-    for reverse, start, V in both:
-        if len(u) == 0:
-            finals.append(u.new_zeros(len(offsets) - 1, len(system.W)) if start is None else start.clone())
-            continue
-        z, final = _one_direction(u @ system.W.T, system, offsets, start, reverse)
-        y = y + z @ V.T
-        finals.append(final)
-    return y, finals[0], finals[1] if len(finals) > 1 else None
+    v = u @ system.W.T
+    z, final = _one_direction(v, system, offsets, initial, False)
+    y = z @ system.V.T + system.D * u
+    if system.V_reverse is None:
+        return y, final, None
+    z, final_reverse = _one_direction(v, system, offsets, initial_reverse, True)
+    return y + z @ system.V_reverse.T, final, final_reverse
 
 
 def step(system: System, u: Tensor, z: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
