@@ -70,7 +70,7 @@ class DoubleLayer {
 
   const Description<double>& map(int64_t longest) {
     if (kind().prepare != nullptr) kind().prepare(options_, layer_.values, longest);
-    kind().map({options_, {&layer_.values, 1}, 2}, {&description_, 1}, trace_);
+    kind().map({options_, {&layer_.values, 1}}, {&description_, 1}, trace_);
     return description_;
   }
 
@@ -92,9 +92,8 @@ class DoubleLayer {
       return {run_.out, run_.z[0], {run_.final_state[0], run_.final_state[1]}};
     }
     Result r;
-    const auto twin =
-        channel_twin<double>(std::get<Channel<double>>(description_), batch.sequences(),
-                             {.initial = batch.initial, .final = &r.final});
+    const auto twin = channel_twin(std::get<Channel<double>>(description_), batch.sequences(),
+                                   {.initial = batch.initial, .final = &r.final});
     run_ = kernels::reference::block_forward(config_, batch.sequences(), values_, {}, {}, &twin);
     r.y = run_.out;
     return r;
@@ -110,19 +109,18 @@ class DoubleLayer {
       gradient = system_of(description_, g);
       out = {std::move(g.x), {std::move(g.initial), std::move(g.initial_reverse)}};
     } else {
-      const auto twin =
-          channel_twin<double>(std::get<Channel<double>>(description_), batch.sequences(),
-                               {.initial = batch.initial,
-                                .dfinal = dfinal,
-                                .gradient = &gradient,
-                                .dinitial = &out.initial});
+      const auto twin = channel_twin(std::get<Channel<double>>(description_), batch.sequences(),
+                                     {.initial = batch.initial,
+                                      .dfinal = dfinal,
+                                      .gradient = &gradient,
+                                      .dinitial = &out.initial});
       auto g = kernels::reference::block_backward(config_, batch.sequences(), values_, {}, {}, run_,
                                                   dy, dfinal.forward, dfinal.reverse, &twin);
       std::get<Channel<double>>(gradient).D = g.D;
       out.u = std::move(g.x);
     }
     for (const auto& [name, sums] : layer_.gradients) std::fill(sums.begin(), sums.end(), 0.0);
-    kind().map_backward({options_, {&layer_.values, 1}, 2}, trace_, {&gradient, 1},
+    kind().map_backward({options_, {&layer_.values, 1}}, trace_, {&gradient, 1},
                         {&layer_.gradients, 1});
     return out;
   }
