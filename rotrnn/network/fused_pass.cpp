@@ -227,7 +227,9 @@ void FusedPass::run_blocks(const Context& context) {
     if (mixer) {
       const auto& layer = std::get<Channel<float>>(context.maps.rounded(l));
       const size_t kept = mixer_.kept_size(layer, {sequences(), c.threads});
-      if (kept > 0 && c.keep == kernels::Keep::all) kept_[l] = saved_.take<float>(kept);
+      // With states it is run as a recurrence, which leaves nothing in `kept`.
+      const bool states = !input_.initial.empty() || !input_.final.empty();
+      if (kept > 0 && c.keep == kernels::Keep::all && !states) kept_[l] = saved_.take<float>(kept);
       in.initial = in.initial_reverse = nullptr;  // the mixer's
     } else if (!input_.final.empty()) {
       out.final = input_.final[l].forward;

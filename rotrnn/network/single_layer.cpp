@@ -44,7 +44,7 @@ void round_to(const std::vector<double>& from, float* to) {
 
 }  // namespace
 
-struct SingleLayer::Impl {
+struct LayerWorkspace::Impl {
   kernels::Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 
   kernels::BlockParameters parameters() const {
@@ -66,7 +66,9 @@ struct SingleLayer::Impl {
     const ChannelBatch batch{sequences(), threads};
     kept = nullptr;
     const size_t size = mixer.kept_size(layer, batch);
-    if (config.keep == kernels::Keep::all && size > 0) kept = saved.take<float>(size);
+    // With states it is run as a recurrence, which leaves nothing in `kept`.
+    const bool states = input.initial.forward != nullptr || output.final.forward != nullptr;
+    if (config.keep == kernels::Keep::all && size > 0 && !states) kept = saved.take<float>(size);
     mixer.forward(layer, batch, {input.u, input.initial.forward},
                   {output.y, output.final.forward, kept});
     const size_t D = config.D, count = batch.sequences.tokens() * D;
@@ -162,26 +164,27 @@ struct SingleLayer::Impl {
   bool pending = false;
 };
 
+LayerWorkspace::LayerWorkspace() : impl(std::make_unique<Impl>()) {}
+LayerWorkspace::~LayerWorkspace() = default;
+LayerWorkspace::LayerWorkspace(LayerWorkspace&&) noexcept = default;
+LayerWorkspace& LayerWorkspace::operator=(LayerWorkspace&&) noexcept = default;
+
 SingleLayer::SingleLayer(const LayerOptions& options, uint64_t seed, uint64_t stream)
     : options_(options),
       weights_((layer_kind(options.layer).check(options, true),
-                layer_kind(options.layer).tensors(options))),
-      impl_(std::make_unique<Impl>()) {
+                layer_kind(options.layer).tensors(options))) {
   layer_kind(options.layer).draw(options, seed, stream, layer_values(options_, "", weights_));
 }
-
-SingleLayer::~SingleLayer() = default;
-SingleLayer::SingleLayer(SingleLayer&&) noexcept = default;
-SingleLayer& SingleLayer::operator=(SingleLayer&&) noexcept = default;
 
 size_t SingleLayer::state_size() const {
   return rotrnn::state_size(options_);
 }
 
-void SingleLayer::forward(const LayerInput& input, const LayerOutput& output) {
+void SingleLayer::forward(const LayerInput& input, const LayerOutput& output,
+                          LayerWorkspace& workspace) {
   check_offsets(input.offsets);
   check_states(options_, engine, input.initial, output.final);
-  Impl& i = *impl_;
+  LayerWorkspace::Impl& i = *workspace.impl;
   i.offsets.assign(input.offsets.begin(), input.offsets.end());
   i.input = input;
   i.pending = input.backward;
@@ -205,9 +208,9 @@ void SingleLayer::forward(const LayerInput& input, const LayerOutput& output) {
                          i.scratch);
 }
 
-void SingleLayer::backward(const LayerOutputGradient& gradient, FlatArray& parameters,
-                           const LayerInputGradient& out) {
-  Impl& i = *impl_;
+void SingleLayer::backward(const LayerOutputGradient& gradient, LayerWorkspace& workspace,
+                           FlatArray& parameters, const LayerInputGradient& out) {
+  LayerWorkspace::Impl& i = *workspace.impl;
   if (!i.pending) {
     throw std::logic_error("backward: there is no forward pass that has kept what it needs");
   }

@@ -34,15 +34,24 @@ struct LayerInputGradient {
   BlockStates<float> initial = {};
 };
 
+/// The memory of a pass, as in network.h: a pass in another workspace leaves it alone.
+class LayerWorkspace {
+ public:
+  LayerWorkspace();
+  ~LayerWorkspace();
+  LayerWorkspace(LayerWorkspace&&) noexcept;
+  LayerWorkspace& operator=(LayerWorkspace&&) noexcept;
+
+  struct Impl;
+  std::unique_ptr<Impl> impl;
+};
+
 /// A recurrent layer by itself, on packed batches, without encoder, norm, activation and head: for
 /// programs that have a network of their own around it.
 class SingleLayer {
  public:
   /// With initial values drawn by (seed, stream). SettingError for settings that make no layer.
   SingleLayer(const LayerOptions& options, uint64_t seed, uint64_t stream = 0);
-  ~SingleLayer();
-  SingleLayer(SingleLayer&&) noexcept;
-  SingleLayer& operator=(SingleLayer&&) noexcept;
 
   const LayerOptions& options() const { return options_; }
   Weights& weights() { return weights_; }
@@ -55,18 +64,22 @@ class SingleLayer {
   size_t state_size() const;
 
   /// std::invalid_argument for input that does not fit the layer.
-  void forward(const LayerInput& input, const LayerOutput& output);
+  void forward(const LayerInput& input, const LayerOutput& output, LayerWorkspace& workspace);
+  void forward(const LayerInput& input, const LayerOutput& output) { forward(input, output, own_); }
 
   /// The gradients of all parameters, overwritten, after a forward pass that was asked to keep what
   /// this needs; once.
+  void backward(const LayerOutputGradient& gradient, LayerWorkspace& workspace,
+                FlatArray& parameters, const LayerInputGradient& out);
   void backward(const LayerOutputGradient& gradient, FlatArray& parameters,
-                const LayerInputGradient& out);
+                const LayerInputGradient& out) {
+    backward(gradient, own_, parameters, out);
+  }
 
  private:
-  struct Impl;
   LayerOptions options_;
   Weights weights_;
-  std::unique_ptr<Impl> impl_;
+  LayerWorkspace own_;
 };
 
 }  // namespace rotrnn
