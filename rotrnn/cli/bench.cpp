@@ -14,7 +14,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct BenchOptions {
   std::string config, memory, lengths;
   std::vector<std::string> settings;
   int64_t batch = 0, length = 0;
@@ -37,7 +37,7 @@ std::vector<int64_t> parse_lengths(const std::string& text) {
   return out;
 }
 
-StepBenchOptions to_bench(const Options& o) {
+StepBenchOptions to_bench(const BenchOptions& o) {
   StepBenchOptions bench;
   bench.config = o.config.empty() ? default_config(o.settings) : load_config(o.config, o.settings);
   TrainingOptions& t = bench.config.training;
@@ -56,7 +56,7 @@ StepBenchOptions to_bench(const Options& o) {
   return bench;
 }
 
-void print_text(const StepBench& b) {
+void print_bench_text(const StepBench& b) {
   fmt::print("{:.1f} ms a step (fastest {:.1f}), {} tokens/s, {} kernels, {} threads\n",
              1e3 * b.seconds_per_step, 1e3 * b.fastest_step,
              grouped(static_cast<int64_t>(b.tokens_per_second)), b.fused ? "fused" : "reference",
@@ -73,7 +73,7 @@ void print_text(const StepBench& b) {
   fmt::print("{}", table(rows, {1, 2}));
 }
 
-void print_json(const Options& o, const StepBenchOptions& options, const StepBench& b) {
+void print_bench_json(const BenchOptions& o, const StepBenchOptions& options, const StepBench& b) {
   nlohmann::ordered_json out{{"config", o.config.empty() ? "quickstart" : o.config},
                              {"kernels", b.fused ? "fused" : "reference"},
                              {"threads", b.threads},
@@ -92,10 +92,10 @@ void print_json(const Options& o, const StepBenchOptions& options, const StepBen
   print_json_line(out);
 }
 
-int run(const Options& o) {
+int run_bench(const BenchOptions& o) {
   const StepBenchOptions options = to_bench(o);
   const StepBench result = bench_step(options);
-  o.json ? print_json(o, options, result) : print_text(result);
+  o.json ? print_bench_json(o, options, result) : print_bench_text(result);
   return 0;
 }
 
@@ -104,7 +104,7 @@ int run(const Options& o) {
 void add_bench(CLI::App& app, Action& action) {
   auto* bench = app.add_subcommand("bench", "Time the program on this machine");
   bench->require_subcommand(1);
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchOptions>();
   auto* step = bench->add_subcommand("step", "A training step of a config's network, on noise");
   step->add_option("--config", o->config, "TOML file; none: the quick start");
   step->add_option("--set", o->settings, "change a key: --set model.width=64")
@@ -122,7 +122,7 @@ void add_bench(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100000));
   add_engine_options(*step, o->engine);
   step->add_flag("--json", o->json, "one line of JSON");
-  step->callback([o, &action] { action = [o] { return run(*o); }; });
+  step->callback([o, &action] { action = [o] { return run_bench(*o); }; });
   add_bench_loader(*bench, action);
   add_bench_messages(*bench, action);
   add_bench_stream(*bench, action);

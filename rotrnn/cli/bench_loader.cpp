@@ -12,14 +12,14 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct BenchLoaderOptions {
   std::string config;
   std::vector<std::string> settings;
   double seconds = 5;
   bool json = false;
 };
 
-int run(const Options& o) {
+int run_bench_loader(const BenchLoaderOptions& o) {
   const Config config =
       o.config.empty() ? default_config(o.settings) : load_config(o.config, o.settings);
   const LoaderBench b = bench_loader(config, o.seconds);
@@ -51,7 +51,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_bench_loader(CLI::App& bench, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchLoaderOptions>();
   auto* command = bench.add_subcommand(
       "loader", "Reading data and putting batches together, against what training takes");
   command->add_option("--config", options->config, "TOML file; none: the quick start");
@@ -62,7 +62,8 @@ void add_bench_loader(CLI::App& bench, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(0.01, 3600.0));
   command->add_flag("--json", options->json, "one line of JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return run_bench_loader(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -14,7 +14,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct BenchMessagesOptions {
   double timeout = 60;
   bool json = false;
 };
@@ -38,7 +38,7 @@ double time_sum(Group& group, size_t bytes) {
   return times[static_cast<size_t>(repeats) / 2];
 }
 
-int run(const Options& options) {
+int run_bench_messages(const BenchMessagesOptions& options) {
   Group group(find_place(environment()), options.timeout);
   if (group.alone()) {
     throw std::invalid_argument(fmt::format(
@@ -66,13 +66,14 @@ int run(const Options& options) {
 }  // namespace
 
 void add_bench_messages(CLI::App& bench, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchMessagesOptions>();
   auto* command = bench.add_subcommand("messages", "Sums over the ranks of a group");
   command->add_option("--timeout", options->timeout, "seconds that a rank may be silent")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 86400.0));
   command->add_flag("--json", options->json, "a line of JSON a size");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return run_bench_messages(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -17,7 +17,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using runtime::ModelInfo;
 
-struct Options {
+struct BenchScoreOptions {
   std::string model;
   int64_t batch = 1, length = 16000;
   int threads = 0, repeats = 7;
@@ -37,7 +37,7 @@ double flops_of_step(const ModelInfo& info) {
   return static_cast<double>(info.depth) * ((info.bidirectional ? 6 : 4) * D * N + glu * D * D);
 }
 
-int run(const Options& o) {
+int run_bench_score(const BenchScoreOptions& o) {
   const auto model = runtime::Model::load(o.model);
   const ModelInfo& info = model->info();
   runtime::Scorer scorer(model, o.threads);
@@ -82,7 +82,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_bench_score(CLI::App& bench, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BenchScoreOptions>();
   auto* command =
       bench.add_subcommand("score", "Whole sequences of noise through an exported model");
   command->add_option("model", o->model, "model file, as rotrnn export writes it")->required();
@@ -98,7 +98,7 @@ void add_bench_score(CLI::App& bench, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(1, 100000));
   command->add_flag("--json", o->json, "one line of JSON");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_bench_score(*o); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -21,7 +21,7 @@ using runtime::Model;
 using runtime::ModelInfo;
 using runtime::Stream;
 
-struct Options {
+struct BenchStreamOptions {
   std::string model;
   int64_t samples = 20000, streams = 1000;
   bool json = false;
@@ -158,7 +158,7 @@ void measure_many(const std::shared_ptr<const Model>& model, const Noise& noise,
   }
 }
 
-Result measure(const Options& o) {
+Result measure(const BenchStreamOptions& o) {
   Result r;
   r.load = median_load(o.model);
   const auto model = Model::load(o.model);
@@ -181,7 +181,7 @@ Result measure(const Options& o) {
   return r;
 }
 
-void print_text(const Options& o, const Result& r) {
+void print_bench_stream_text(const BenchStreamOptions& o, const Result& r) {
   const auto times = [](const Percentiles& p) {
     return fmt::format("p50 {:.2f}, p99 {:.2f}, max {:.1f} µs", 1e6 * p.p50, 1e6 * p.p99,
                        1e6 * p.max);
@@ -200,7 +200,7 @@ void print_text(const Options& o, const Result& r) {
              1e3 * r.load);
 }
 
-void print_json(const Options& o, const Result& r) {
+void print_bench_stream_json(const BenchStreamOptions& o, const Result& r) {
   const auto times = [](const Percentiles& p) {
     return ordered_json{{"p50", 1e6 * p.p50}, {"p99", 1e6 * p.p99}, {"max", 1e6 * p.max}};
   };
@@ -224,16 +224,16 @@ void print_json(const Options& o, const Result& r) {
   print_json_line(out);
 }
 
-int run(const Options& o) {
+int run_bench_stream(const BenchStreamOptions& o) {
   const Result r = measure(o);
-  o.json ? print_json(o, r) : print_text(o, r);
+  o.json ? print_bench_stream_json(o, r) : print_bench_stream_text(o, r);
   return 0;
 }
 
 }  // namespace
 
 void add_bench_stream(CLI::App& bench, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchStreamOptions>();
   auto* command =
       bench.add_subcommand("stream", "An exported model, sample by sample in one thread, on noise");
   command->add_option("model", options->model, "model file, as rotrnn export writes it")
@@ -245,7 +245,8 @@ void add_bench_stream(CLI::App& bench, Action& action) {
       ->capture_default_str()
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
   command->add_flag("--json", options->json, "one line of JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return run_bench_stream(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -12,12 +12,12 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct BoardOptions {
   std::vector<std::string> folders{"runs"};
   board::ServerOptions server;
 };
 
-int run(const Options& o) {
+int run_board(const BoardOptions& o) {
   board::Api api({o.folders.begin(), o.folders.end()});
   board::Server server(api, o.server);
   const board::Found found = api.found();
@@ -49,7 +49,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_board(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<BoardOptions>();
   auto* command = app.add_subcommand("board", "Show runs in the browser, live while they train");
   command->add_option("runs", o->folders, "run folders, or folders with runs in them")
       ->capture_default_str();
@@ -67,7 +67,7 @@ void add_board(CLI::App& app, Action& action) {
       "  rotrnn board runs/a runs/b --port 8000   two of them\n"
       "  rotrnn board runs --host 0.0.0.0         for other machines, by the address it prints\n"
       "docs/board.md tells more.");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_board(*o); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -22,7 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 using Rows = std::vector<std::vector<std::string>>;
 
-struct Options {
+struct CompareOptions {
   std::string config, layers, preset, out;
   std::vector<std::string> settings;
   int64_t seeds = 3, steps = 0, threads = -1;
@@ -45,7 +45,7 @@ std::vector<Variant> layer_variants(const std::string& text) {
 }
 
 // The command that starts, or continues, this comparison.
-std::string command_of(const Options& o, const std::string& out) {
+std::string command_of(const CompareOptions& o, const std::string& out) {
   std::string text = program() + " compare";
   if (!o.config.empty()) text += " " + shell_word(o.config);
   text +=
@@ -59,7 +59,7 @@ std::string command_of(const Options& o, const std::string& out) {
   return text + " --out " + shell_word(out);
 }
 
-CompareRequest make_request(const Options& o) {
+CompareRequest make_request(const CompareOptions& o) {
   if (std::isnan(o.minutes)) throw std::invalid_argument("--budget-minutes: write a number");
   CompareRequest request;
   request.base = o.config.empty() ? default_config(o.settings) : load_config(o.config, o.settings);
@@ -141,7 +141,7 @@ std::string markdown(const Comparison& comparison) {
   return out;
 }
 
-void print_text(const Comparison& comparison) {
+void print_compare_text(const Comparison& comparison) {
   fmt::print("{}: {} for every cell\n\n{}", comparison.request.base.task.name,
              budget_text(comparison.request),
              table(rows_of(comparison), {1, 2, 3, 4, 5, 6, 7, 8, 9}));
@@ -179,7 +179,7 @@ int print_presets(bool json) {
   return 0;
 }
 
-int run(const Options& o) {
+int run_compare(const CompareOptions& o) {
   if (o.list_presets) return print_presets(o.json);
   const CompareRequest request = make_request(o);
   const TaskTarget target = request.base.task.target;
@@ -205,7 +205,7 @@ int run(const Options& o) {
   if (o.json) {
     print_json_line(to_json(comparison));
   } else {
-    print_text(comparison);
+    print_compare_text(comparison);
   }
   if (comparison.finished()) return 0;
   if (interrupted()) {
@@ -217,7 +217,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_compare(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<CompareOptions>();
   auto* command = app.add_subcommand(
       "compare", "Train layers or settings with equal budgets and tabulate them");
   command->add_option("config", o->config, "TOML file; none: the quick start");
@@ -247,7 +247,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 4096));
   command->add_flag("--json", o->json, "one line of JSON");
   command->add_flag("--quiet", o->quiet, "show the result only");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_compare(*o); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -12,12 +12,12 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct DataCacheOptions {
   std::string folder;
   bool clear = false, json = false;
 };
 
-int run(const Options& o) {
+int run_data_cache(const DataCacheOptions& o) {
   TaskOptions task;
   task.cache = o.folder;
   const auto folder = cache_folder(task);
@@ -37,12 +37,13 @@ int run(const Options& o) {
 }  // namespace
 
 void add_data_cache(CLI::App& data, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DataCacheOptions>();
   auto* command = data.add_subcommand("cache", "Decoded data that are kept on disk");
   command->add_option("--folder", options->folder, "another folder than the user's cache");
   command->add_flag("--clear", options->clear, "remove them; they are made again when needed");
   command->add_flag("--json", options->json, "one line of JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback(
+      [options, &action] { action = [options] { return run_data_cache(*options); }; });
 }
 
 }  // namespace rotrnn::cli

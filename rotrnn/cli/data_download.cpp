@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-struct Options {
+struct DataDownloadOptions {
   std::string task, out = "data", url;
   int retries = 5;
   bool no_unpack = false, keep_archive = false, overwrite = false, json = false;
@@ -71,7 +71,7 @@ class Meter {
   int64_t first_ = -1;
 };
 
-Json fetch(const Options& o, const std::string& url, const fs::path& file) {
+Json fetch(const DataDownloadOptions& o, const std::string& url, const fs::path& file) {
   Meter meter(file.filename().string(), o.json);
   DownloadOptions options;
   options.retries = o.retries;
@@ -113,7 +113,7 @@ bool shared(const DataSource& source) {
   return !source.parts.empty();
 }
 
-void report(const Options& o, const fs::path& path, const Json& files, bool unpacked,
+void report(const DataDownloadOptions& o, const fs::path& path, const Json& files, bool unpacked,
             const std::string& note) {
   if (o.json) {
     print_json_line(
@@ -125,7 +125,7 @@ void report(const Options& o, const fs::path& path, const Json& files, bool unpa
   fmt::print("use it with --set task.path={}\n", shell_word(path.string()));
 }
 
-int run_archive(const Options& o, const DataSource& source) {
+int run_archive(const DataDownloadOptions& o, const DataSource& source) {
   const fs::path archive = fs::path(o.out) / source.archive, folder = fs::path(o.out) / o.task;
   if (!o.no_unpack && !o.overwrite && fs::exists(folder)) {
     report(o, folder, Json::array(), false,
@@ -147,7 +147,7 @@ int run_archive(const Options& o, const DataSource& source) {
   return 0;
 }
 
-int run_files(const Options& o, const DataSource& source) {
+int run_files(const DataDownloadOptions& o, const DataSource& source) {
   const fs::path folder = fs::path(o.out) / o.task;
   std::string base = o.url.empty() ? source.url : o.url;
   while (base.ends_with('/')) base.pop_back();
@@ -159,7 +159,7 @@ int run_files(const Options& o, const DataSource& source) {
   return 0;
 }
 
-int run(const Options& o) {
+int run_data_download(const DataDownloadOptions& o) {
   const DataSource& source = find_source(o.task);
   catch_interrupts();
   return source.archive.empty() ? run_files(o, source) : run_archive(o, source);
@@ -207,7 +207,7 @@ void add_data_list(CLI::App& data, Action& action) {
 }
 
 void add_data_download(CLI::App& data, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<DataDownloadOptions>();
   auto* command = data.add_subcommand(
       "download", "Fetch the data of a task; goes on where an earlier attempt ended");
   command->add_option("task", o->task, "which; rotrnn data list shows them")->required();
@@ -223,7 +223,7 @@ void add_data_download(CLI::App& data, Action& action) {
   command->add_flag("--keep-archive", o->keep_archive, "do not remove the archive once unpacked");
   command->add_flag("--overwrite", o->overwrite, "replace a folder that is there");
   command->add_flag("--json", o->json, "one line of JSON");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_data_download(*o); }; });
 }
 
 }  // namespace rotrnn::cli

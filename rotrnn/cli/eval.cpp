@@ -15,7 +15,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string run, split = "test", data;
   CheckpointOption checkpoint;
   EngineOptions engine;
@@ -23,7 +23,7 @@ struct Options {
   bool json = false;
 };
 
-void print_json(const Options& o, const Evaluation& e) {
+void print_eval_json(const EvalOptions& o, const Evaluation& e) {
   const Scores& s = e.scores;
   nlohmann::ordered_json out{{"run", o.run},     {"checkpoint", e.checkpoint}, {"step", e.step},
                              {"split", o.split}, {"examples", s.examples},     {"loss", s.loss}};
@@ -57,7 +57,7 @@ void print_json(const Options& o, const Evaluation& e) {
   print_json_line(out);
 }
 
-int run(const Options& o) {
+int run_eval(const EvalOptions& o) {
   EvaluationRequest request;
   request.run = o.run;
   request.which = o.checkpoint.of(o.run);
@@ -67,7 +67,7 @@ int run(const Options& o) {
   request.engine = o.engine;
   const Evaluation e = evaluate_run(request);
   if (o.json) {
-    print_json(o, e);
+    print_eval_json(o, e);
     return 0;
   }
   for (const std::string& text : e.messages) tell("{}\n", text);
@@ -85,7 +85,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_eval(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalOptions>();
   auto* command =
       app.add_subcommand("eval", "How well a run does on its data: accuracy, every class, errors");
   command->add_option("run", options->run, "run folder, or a checkpoint folder in it")->required();
@@ -100,7 +100,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1024));
   add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "one line of JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_eval(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ExportOptions {
   std::string run, out, format = "safetensors", graph = "all";
   CheckpointOption checkpoint;
   bool force = false, json = false;
@@ -29,7 +29,7 @@ void print_comparison(const ExportReport& r) {
              r.largest, r.difference);
 }
 
-int run_safetensors(const Options& o) {
+int run_safetensors(const ExportOptions& o) {
   if (fs::is_regular_file(o.run)) {
     throw std::invalid_argument(fmt::format(
         "{}: is a file, not a run folder; of an exported model, --format onnx makes graphs",
@@ -68,7 +68,7 @@ int run_safetensors(const Options& o) {
 }
 
 // Beside the run's other files, or beside the model.
-OnnxRequest onnx_request(const Options& o, bool file) {
+OnnxRequest onnx_request(const ExportOptions& o, bool file) {
   OnnxRequest request;
   request.graph = o.graph;
   request.overwrite = o.force;
@@ -81,7 +81,7 @@ OnnxRequest onnx_request(const Options& o, bool file) {
   return request;
 }
 
-int run_onnx(const Options& o) {
+int run_onnx(const ExportOptions& o) {
   const bool file = fs::is_regular_file(o.run);
   const FoldedRun folded =
       file ? FoldedRun{read_file(o.run), {}} : fold_run(o.run, o.checkpoint.of(o.run));
@@ -114,7 +114,7 @@ int run_onnx(const Options& o) {
   return 0;
 }
 
-int run(const Options& o) {
+int run_export(const ExportOptions& o) {
   if (o.format == "onnx") return run_onnx(o);
   if (o.graph != "all") {
     throw std::invalid_argument("--graph is of --format onnx; a safetensors file holds the model");
@@ -125,7 +125,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_export(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExportOptions>();
   auto* command =
       app.add_subcommand("export", "Write a run for use: folded, checked against the network");
   command
@@ -149,7 +149,7 @@ void add_export(CLI::App& app, Action& action) {
   add_checkpoint_option(*command, options->checkpoint);
   command->add_flag("--force", options->force, "replace a file that exists");
   command->add_flag("--json", options->json, "one line of JSON");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_export(*options); }; });
 }
 
 }  // namespace rotrnn::cli

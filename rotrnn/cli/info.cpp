@@ -15,7 +15,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct InfoOptions {
   std::string subject;
   std::vector<std::string> settings;
   bool json = false, no_measure = false, keys = false, layers = false;
@@ -27,7 +27,7 @@ struct Subject {
   int64_t step = -1;  // of a run; -1: a config
 };
 
-Subject read_subject(const Options& o) {
+Subject read_subject(const InfoOptions& o) {
   namespace fs = std::filesystem;
   Subject subject;
   if (o.subject.empty()) {
@@ -67,8 +67,8 @@ std::vector<std::vector<std::string>> rows_of(const std::vector<ParameterInfo>& 
   return rows;
 }
 
-void print_json(const Subject& s, const std::vector<ParameterInfo>& parameters, int64_t total,
-                const Estimate& e) {
+void print_info_json(const Subject& s, const std::vector<ParameterInfo>& parameters, int64_t total,
+                     const Estimate& e) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const ParameterInfo& p : parameters) {
     list.push_back({{"name", p.name}, {"shape", p.shape}, {"count", p.count}, {"group", p.group}});
@@ -102,7 +102,7 @@ void print_layers() {
   fmt::print("{}", table(rows));
 }
 
-int run(const Options& o) {
+int run_info(const InfoOptions& o) {
   if (o.layers) {
     print_layers();
     return 0;
@@ -118,7 +118,7 @@ int run(const Options& o) {
   for (const ParameterInfo& p : parameters) total += p.count;
   const Estimate e = estimate(s.config, s.facts, !o.no_measure);
   if (o.json) {
-    print_json(s, parameters, total, e);
+    print_info_json(s, parameters, total, e);
     return 0;
   }
   const ModelOptions& m = s.config.model;
@@ -142,7 +142,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_info(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InfoOptions>();
   auto* command = app.add_subcommand(
       "info",
       "Modules, parameters, memory and time of a config or a run; what an exported model is");
@@ -155,7 +155,7 @@ void add_info(CLI::App& app, Action& action) {
   command->add_flag("--no-measure", options->no_measure, "do not time the network on this machine");
   command->add_flag("--keys", options->keys, "list every key that a config may have");
   command->add_flag("--layers", options->layers, "list the layers that model.layer may name");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_info(*options); }; });
 }
 
 }  // namespace rotrnn::cli

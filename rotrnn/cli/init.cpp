@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct InitOptions {
   std::string data, out, task;
   std::vector<std::string> settings;
   double minutes = 0, measure = 10;
@@ -37,7 +37,7 @@ fs::path default_out(const fs::path& data) {
   return (name.empty() || name == "/" ? "data" : name) + ".toml";
 }
 
-void check_out(const Options& o, const fs::path& out) {
+void check_out(const InitOptions& o, const fs::path& out) {
   if (o.print) return;
   if (fs::is_directory(out)) {
     throw std::invalid_argument(fmt::format("--out {}: it is a folder; name a file, such as {}",
@@ -47,7 +47,7 @@ void check_out(const Options& o, const fs::path& out) {
 }
 
 // Settings of the user go before what was guessed.
-void apply_settings(const Options& o, Config& config, std::vector<Reason>& reasons) {
+void apply_settings(const InitOptions& o, Config& config, std::vector<Reason>& reasons) {
   for (const std::string& setting : o.settings) {
     apply_setting(config, setting);
     const std::string key = setting.substr(0, setting.find('='));
@@ -69,9 +69,9 @@ void apply_settings(const Options& o, Config& config, std::vector<Reason>& reaso
   }
 }
 
-Guess make_guess(const Options& o) {
+Guess make_guess(const InitOptions& o) {
   Guess guess;
-  Options task_only = o;
+  InitOptions task_only = o;
   std::erase_if(task_only.settings, [](const std::string& s) { return !s.starts_with("task."); });
   if (!o.task.empty() && !task_only.settings.empty()) {
     // Who names the kind and its settings knows the data better.
@@ -123,7 +123,7 @@ class Teller {
 };
 
 // Reads the data as training would.
-DataFacts read_facts(const Options& o, Guess& guess, const Teller& say) {
+DataFacts read_facts(const InitOptions& o, Guess& guess, const Teller& say) {
   const int threads = o.threads > 0 ? static_cast<int>(o.threads) : kernels::available_threads();
   const TaskData first = load_task(guess.task, threads);
   for (const std::string& message : first.messages) say(message);
@@ -132,7 +132,7 @@ DataFacts read_facts(const Options& o, Guess& guess, const Teller& say) {
   return facts_of(guess.task, load_task(guess.task, threads));
 }
 
-std::vector<std::string> header_of(const Options& o, const DataFacts& facts,
+std::vector<std::string> header_of(const InitOptions& o, const DataFacts& facts,
                                    const Suggestion& suggestion) {
   std::vector<std::string> lines{
       fmt::format("A config for {}, written by rotrnn init. Change what you like; every key is in "
@@ -148,7 +148,7 @@ std::vector<std::string> header_of(const Options& o, const DataFacts& facts,
 }
 
 // Times a few steps and chooses how many there are to be. False: the user does not want to wait.
-bool measure(const Options& o, const DataFacts& facts, Suggestion& suggestion) {
+bool measure(const InitOptions& o, const DataFacts& facts, Suggestion& suggestion) {
   catch_interrupts();
   Config config = suggestion.config;
   if (o.threads > 0) config.training.threads = o.threads;
@@ -162,7 +162,7 @@ bool measure(const Options& o, const DataFacts& facts, Suggestion& suggestion) {
   return true;
 }
 
-int init(const Options& o) {
+int init(const InitOptions& o) {
   const fs::path out = o.out.empty() ? default_out(o.data) : fs::path(o.out);
   check_out(o, out);
   if (find_not_utf8(o.data) != std::string::npos) {
@@ -215,7 +215,7 @@ int init(const Options& o) {
 }  // namespace
 
 void add_init(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<InitOptions>();
   auto* command = app.add_subcommand("init", "Look at your data and write a config that trains");
   command
       ->add_option("data", o->data,

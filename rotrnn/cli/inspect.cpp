@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct InspectOptions {
   std::string path, task, config, images;
   std::vector<std::string> settings;
   int64_t samples = 3, width = 0;
@@ -51,7 +51,7 @@ struct Data {
 
 // What is there
 
-TaskOptions task_options(const Options& o) {
+TaskOptions task_options(const InspectOptions& o) {
   Config config = o.config.empty() ? Config{} : load_config(o.config, {});
   // Another kind than the config's keeps its other settings out.
   if (!o.task.empty()) config.task.name = o.task;
@@ -216,7 +216,7 @@ const char* unit_of(const Data& data) {
   }
 }
 
-void print_json(const Data& data, Look look, int64_t samples) {
+void print_inspect_json(const Data& data, Look look, int64_t samples) {
   const Records& r = *data.records;
   auto out = nlohmann::ordered_json::array();
   for (const Set& set : data.sets) {
@@ -305,7 +305,7 @@ void print_values(const Data& data, const std::vector<Facts>& facts) {
   if (rows.size() > 1) fmt::print("\n{}", table(rows, {2, 3, 4}));
 }
 
-void print_samples(const Data& data, Look look, const Options& o) {
+void print_samples(const Data& data, Look look, const InspectOptions& o) {
   const Records& r = *data.records;
   for (const Set& set : data.sets) {
     const auto samples = choose_samples(set, r, o.samples);
@@ -323,7 +323,7 @@ void print_samples(const Data& data, Look look, const Options& o) {
   }
 }
 
-void print_text(const Data& data, Look look, const Options& o) {
+void print_inspect_text(const Data& data, Look look, const InspectOptions& o) {
   const RecordForm& form = data.records->form;
   std::vector<Facts> facts;
   for (const Set& set : data.sets) facts.push_back(facts_of(set, *data.records));
@@ -345,7 +345,7 @@ std::string file_word(const std::string& text) {
   return out;
 }
 
-void write_images(const Data& data, Look look, const Options& o) {
+void write_images(const Data& data, Look look, const InspectOptions& o) {
   if (look != Look::picture) {
     throw std::invalid_argument(
         fmt::format("--images: the examples of task \"{}\" are no pictures{}", data.options.name,
@@ -372,7 +372,7 @@ void write_images(const Data& data, Look look, const Options& o) {
   tell("{}: {} pictures\n", o.images, written);
 }
 
-int inspect(const Options& o) {
+int inspect(const InspectOptions& o) {
   const TaskOptions options = task_options(o);
   const int threads = o.threads > 0 ? o.threads : kernels::available_threads();
   const Data data = o.config.empty() ? read_data(options, threads) : load_data(options, threads);
@@ -385,14 +385,14 @@ int inspect(const Options& o) {
   }
   const Look look = look_of(*data.records, data.preprocessing, o.width);
   if (!o.images.empty()) write_images(data, look, o);
-  o.json ? print_json(data, look, o.samples) : print_text(data, look, o);
+  o.json ? print_inspect_json(data, look, o.samples) : print_inspect_text(data, look, o);
   return 0;
 }
 
 }  // namespace
 
 void add_data_inspect(CLI::App& data, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<InspectOptions>();
   auto* command = data.add_subcommand("inspect", "Sizes, lengths, labels and samples of any data");
   command->add_option("path", o->path, "folder, archive or file; its task is told by its names");
   auto* task = command->add_option("--task", o->task, "its task or kind, as data list names them");

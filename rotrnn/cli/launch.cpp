@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 // The others notice by themselves that one has died, and say whom they miss.
 constexpr auto kGrace = std::chrono::seconds(15);
 
-struct Options {
+struct LaunchOptions {
   int processes = 2;
 };
 
@@ -211,7 +211,7 @@ class Launcher {
   int code_ = 0;
 };
 
-int run(const Options& options, const std::vector<std::string>& started) {
+int run_launch(const LaunchOptions& options, const std::vector<std::string>& started) {
   const bool messages = started.size() > 1 && started[0] == "bench" && started[1] == "messages";
   if (started.empty() || (started[0] != "train" && !messages)) {
     throw std::invalid_argument(fmt::format(
@@ -227,7 +227,7 @@ int run(const Options& options, const std::vector<std::string>& started) {
 }  // namespace
 
 void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& started) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LaunchOptions>();
   auto* command = app.add_subcommand("launch", "Train with several processes on this machine");
   command->add_option("-n,--processes", options->processes, "how many; they share the CPUs")
       ->check(CLI::Range(1, 1024))
@@ -238,7 +238,7 @@ void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& s
       "train --resume, also with another number of processes. For several machines use\n"
       "torchrun, mpirun or srun: docs/scaling.md");
   command->callback([options, started, &action] {
-    action = [options, started] { return run(*options, started); };
+    action = [options, started] { return run_launch(*options, started); };
   });
 }
 

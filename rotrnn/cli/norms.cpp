@@ -18,14 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct NormsOptions {
   std::string config, out = "runs/norms", layers = "rotrnn,lru";
   std::vector<std::string> settings;
   int64_t depth = 8, seeds = 5, threads = -1;
   bool paper = false, json = false, quiet = false;
 };
 
-NormsPlan make_plan(const Options& o) {
+NormsPlan make_plan(const NormsOptions& o) {
   NormsPlan plan;
   if (o.config.empty()) {
     plan.config = norms_config(o.paper, o.settings);
@@ -42,7 +42,7 @@ NormsPlan make_plan(const Options& o) {
 }
 
 // A cell that is done is not run again, one that was stopped goes on; false: stopped.
-bool run_cell(const NormsCell& cell, const Options& o, const std::string& name) {
+bool run_cell(const NormsCell& cell, const NormsOptions& o, const std::string& name) {
   Progress progress(o.quiet);
   TrainRequest request;
   request.config = cell.config;
@@ -84,7 +84,7 @@ void print_summary(const NormsResult& result) {
   fmt::print("{}", table(rows, {1, 2, 3, 4, 5, 6, 7}));
 }
 
-std::string command_of(const Options& o) {
+std::string command_of(const NormsOptions& o) {
   std::string text = program() + " norms";
   if (!o.config.empty()) text += " " + shell_word(o.config);
   if (o.paper) text += " --paper";
@@ -93,7 +93,7 @@ std::string command_of(const Options& o) {
   return text;
 }
 
-int run(const Options& o) {
+int run_norms(const NormsOptions& o) {
   const NormsPlan plan = make_plan(o);
   const std::vector<NormsCell> cells = cells_of(plan);
   catch_interrupts(/*announce=*/true);
@@ -125,7 +125,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_norms(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<NormsOptions>();
   auto* command = app.add_subcommand(
       "norms", "Measure the hidden state's norm over training, layer against layer");
   command->add_option("config", o->config, "TOML file; none: ListOps as in the paper, shortened");
@@ -145,7 +145,7 @@ void add_norms(CLI::App& app, Action& action) {
       ->check(CLI::Range(0, 4096));
   command->add_flag("--json", o->json, "print the numbers as JSON");
   command->add_flag("--quiet", o->quiet, "show the result only");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_norms(*o); }; });
 }
 
 }  // namespace rotrnn::cli

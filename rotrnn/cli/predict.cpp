@@ -20,7 +20,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct Options {
+struct PredictOptions {
   std::string run;
   CheckpointOption checkpoint;
   std::vector<std::string> files;
@@ -69,7 +69,7 @@ std::string to_text(const TaskFacts& facts, const Prediction& p) {
 }
 
 // The JSON line says where the input came from.
-void print_prediction(const Options& o, const TaskFacts& facts, nlohmann::ordered_json where,
+void print_prediction(const PredictOptions& o, const TaskFacts& facts, nlohmann::ordered_json where,
                       const Prediction& p, const std::string& name) {
   if (o.json) {
     where.update(to_json(facts, p));
@@ -79,7 +79,7 @@ void print_prediction(const Options& o, const TaskFacts& facts, nlohmann::ordere
   }
 }
 
-void answer(const Options& o, const std::string& file, const std::vector<Line>& lines,
+void answer(const PredictOptions& o, const std::string& file, const std::vector<Line>& lines,
             Predictor& predictor, const InputReader& reader) {
   if (lines.empty()) return;
   std::vector<std::string> texts;
@@ -95,7 +95,7 @@ void answer(const Options& o, const std::string& file, const std::vector<Line>& 
 }
 
 // A file that holds one input, or many.
-void predict_file(const Options& o, const std::string& file, Predictor& predictor,
+void predict_file(const PredictOptions& o, const std::string& file, Predictor& predictor,
                   const InputReader& reader) {
   const Examples inputs = reader.file(file, o.engine.threads > 0 ? o.engine.threads : 1);
   for (int64_t begin = 0; begin < inputs.size();) {
@@ -116,7 +116,7 @@ void predict_file(const Options& o, const std::string& file, Predictor& predicto
 }
 
 // A line that cannot be read stops everything with its place, after the answers before it.
-void predict_lines(const Options& o, const ReadBytes& read, const std::string& file,
+void predict_lines(const PredictOptions& o, const ReadBytes& read, const std::string& file,
                    Predictor& predictor, const InputReader& reader) {
   std::vector<Line> lines;
   LineReader in(read, file);
@@ -150,7 +150,7 @@ size_t read_standard_input(char* out, size_t size) {
   throw std::runtime_error(fmt::format("standard input: {}", std::strerror(errno)));
 }
 
-int run(const Options& o) {
+int run_predict(const PredictOptions& o) {
   Predictor predictor(o.run, o.checkpoint.of(o.run), o.engine);
   const CheckpointHeader& header = predictor.header();
   const InputReader reader(header.config.task, header.facts);
@@ -179,7 +179,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_predict(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   auto* command = app.add_subcommand(
       "predict",
       "What a network says about inputs: lines of text, or files as the task's data are");
@@ -188,7 +188,7 @@ void add_predict(CLI::App& app, Action& action) {
   add_checkpoint_option(*command, options->checkpoint);
   add_engine_options(*command, options->engine);
   command->add_flag("--json", options->json, "a line of JSON for each input");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_predict(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -16,13 +16,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct ReportOptions {
   std::vector<std::string> folders;
   std::string out, svg, title;
   bool force = false;
 };
 
-int run(const Options& o) {
+int run_report(const ReportOptions& o) {
   const fs::path first = fs::path(o.folders.front()).lexically_normal();
   const fs::path out = !o.out.empty()          ? fs::path(o.out)
                        : o.folders.size() == 1 ? first / "report.html"
@@ -52,7 +52,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_report(CLI::App& app, Action& action) {
-  auto o = std::make_shared<Options>();
+  auto o = std::make_shared<ReportOptions>();
   o->title = "rotrnn report";
   auto* command =
       app.add_subcommand("report", "Write runs as one HTML file, and their charts as SVG");
@@ -67,7 +67,7 @@ void add_report(CLI::App& app, Action& action) {
       "  rotrnn report runs/listops                                  runs/listops/report.html\n"
       "  rotrnn report runs/a runs/b --out ab.html --svg pictures    two runs, and their charts\n"
       "docs/board.md tells more.");
-  command->callback([o, &action] { action = [o] { return run(*o); }; });
+  command->callback([o, &action] { action = [o] { return run_report(*o); }; });
 }
 
 }  // namespace rotrnn::cli

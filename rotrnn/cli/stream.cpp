@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using nlohmann::ordered_json;
 using runtime::ModelInfo;
 
-struct Options {
+struct StreamOptions {
   std::string model, file = "-", format = "auto";
   int64_t chunk = 256, every = 0, segment = 0, top = 1, limit = 0;
   bool json = false, all = false;
@@ -82,7 +82,7 @@ class Source {
 // Says what the model says: when its class changes, every so many steps, and at the end.
 class Reporter {
  public:
-  Reporter(const Options& o, const runtime::Model& model)
+  Reporter(const StreamOptions& o, const runtime::Model& model)
       : o_(o), model_(model), info_(model.info()), answer_(static_cast<size_t>(info_.outputs)) {}
 
   // The logits after `step` steps of the input.
@@ -160,7 +160,7 @@ class Reporter {
     fmt::print("{}\n", line);
   }
 
-  const Options& o_;
+  const StreamOptions& o_;
   const runtime::Model& model_;
   const ModelInfo& info_;
   std::vector<float> answer_;
@@ -170,7 +170,7 @@ class Reporter {
 // The stream with what is measured of it.
 class Run {
  public:
-  Run(const Options& o, std::shared_ptr<const runtime::Model> model)
+  Run(const StreamOptions& o, std::shared_ptr<const runtime::Model> model)
       : o_(o),
         info_(model->info()),
         stream_(model),
@@ -283,7 +283,7 @@ class Run {
 
   int64_t segment_end() const { return segment_begin_ + o_.segment; }
 
-  const Options& o_;
+  const StreamOptions& o_;
   const ModelInfo& info_;
   runtime::Stream stream_;
   Reporter reporter_;
@@ -304,7 +304,7 @@ std::shared_ptr<const runtime::Model> load(const std::string& file) {
   return runtime::Model::load(file);
 }
 
-int run(const Options& o) {
+int run_stream(const StreamOptions& o) {
   catch_interrupts();
   const auto begin = Clock::now();
   const auto model = load(o.model);
@@ -346,7 +346,7 @@ int run(const Options& o) {
 }  // namespace
 
 void add_stream(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<StreamOptions>();
   auto* command = app.add_subcommand(
       "stream", "What a model says while its input arrives: arecord … | rotrnn stream MODEL");
   command->add_option("model", options->model, "model file, as rotrnn export writes it")
@@ -380,7 +380,7 @@ void add_stream(CLI::App& app, Action& action) {
   command->add_option("--limit", options->limit, "stop after so many steps")->check(count);
   command->add_flag("--json", options->json,
                     "a line of JSON for each prediction, the final one, and a summary");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_stream(*options); }; });
 }
 
 }  // namespace rotrnn::cli

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options {
+struct TrainOptions {
   std::string config, out, init_from;
   std::vector<std::string> settings;
   bool resume = false, overwrite = false, quiet = false, unbound = false;
@@ -56,12 +56,12 @@ bool may_change(const std::string& key) {
   return false;
 }
 
-Config read_config(const Options& options) {
+Config read_config(const TrainOptions& options) {
   return options.config.empty() ? default_config(options.settings)
                                 : load_config(options.config, options.settings);
 }
 
-Config resumed_config(const Options& options, const fs::path& out) {
+Config resumed_config(const TrainOptions& options, const fs::path& out) {
   const Config saved = find_resumable(out, Parts::all).checkpoint.header.config;
   Config config = saved;
   if (!options.config.empty()) {
@@ -83,7 +83,7 @@ Config resumed_config(const Options& options, const fs::path& out) {
 }
 
 // Before anything is read for long, or replaced.
-void check_start(const Options& options) {
+void check_start(const TrainOptions& options) {
   if (options.resume && options.overwrite) {
     throw std::invalid_argument(
         "--resume goes on with a run and --overwrite replaces it; give one");
@@ -103,7 +103,7 @@ void check_start(const Options& options) {
   }
 }
 
-TrainRequest make_request(const Options& options) {
+TrainRequest make_request(const TrainOptions& options) {
   check_start(options);
   TrainRequest request;
   request.out = options.out;
@@ -184,7 +184,7 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
 }
 
 // What rank 0 found in its files and was told, for all ranks.
-TrainRequest shared_request(const Options& options, Group& group) {
+TrainRequest shared_request(const TrainOptions& options, Group& group) {
   if (group.alone()) return make_request(options);
   TrainRequest request;
   if (group.first()) request = make_request(options);
@@ -195,7 +195,7 @@ TrainRequest shared_request(const Options& options, Group& group) {
   return request;
 }
 
-int train_in(const Options& options, Group& group) {
+int train_in(const TrainOptions& options, Group& group) {
   TrainRequest request = shared_request(options, group);
   request.group = &group;
   Progress progress(options.quiet);
@@ -212,7 +212,7 @@ int train_in(const Options& options, Group& group) {
   return outcome.finished ? 0 : 1;
 }
 
-int run(const Options& options) {
+int run_train(const TrainOptions& options) {
   Group group(find_place(environment()), options.timeout, !options.unbound);
   try {
     return train_in(options, group);
@@ -225,7 +225,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_train(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TrainOptions>();
   auto* command = app.add_subcommand("train", "Train a network by a config");
   command->add_option("config", options->config,
                       "TOML file, such as configs/lra/listops.toml; none: the quick start");
@@ -254,7 +254,7 @@ void add_train(CLI::App& app, Action& action) {
       "Several processes train together when RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are\n"
       "set, as `rotrnn launch` and torchrun do, or the variables of mpirun or srun. A batch is\n"
       "that of all ranks together. docs/scaling.md");
-  command->callback([options, &action] { action = [options] { return run(*options); }; });
+  command->callback([options, &action] { action = [options] { return run_train(*options); }; });
 }
 
 }  // namespace rotrnn::cli

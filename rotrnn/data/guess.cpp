@@ -17,6 +17,7 @@
 #include "rotrnn/data/records.h"
 #include "rotrnn/data/task_table.h"
 #include "rotrnn/io/ascii.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/files.h"
 #include "rotrnn/io/npy.h"
 #include "rotrnn/io/ts.h"
@@ -25,10 +26,6 @@ namespace rotrnn {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void fail(const fs::path& path, const std::string& what) {
-  throw std::runtime_error(path.string() + ": " + what);
-}
 
 const char* files_of(const std::string& task) {
   if (task == "audio_folder") return "sound files";
@@ -51,19 +48,19 @@ void check_readable(const fs::path& path) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
   if (folder) fs::directory_iterator(path, error);
-  if (error) fail(path, fmt::format("it cannot be read: {}", error.message()));
+  if (error) fail(path.string(), fmt::format("it cannot be read: {}", error.message()));
   if (!folder && ::access(path.c_str(), R_OK) != 0) {
-    fail(path, fmt::format("it cannot be read: {}", std::strerror(errno)));
+    fail(path.string(), fmt::format("it cannot be read: {}", std::strerror(errno)));
   }
 }
 
 // The one kind that is there.
 std::string kind_of(const fs::path& path, const Detected& found) {
   if (found.files == 0) {
-    fail(path, fs::is_directory(path) ? "the folder is empty" : "there is nothing in it");
+    fail(path.string(), fs::is_directory(path) ? "the folder is empty" : "there is nothing in it");
   }
   if (found.kinds.empty()) {
-    fail(path,
+    fail(path.string(),
          fmt::format("none of its {} file(s), such as {}, is of a kind that is read here: "
                      "sound, pictures, texts (.txt), tables (.csv, .tsv), arrays (.npy, .npz), "
                      ".ts, IDX; docs/own_data.md. --task NAME says what they are",
@@ -74,10 +71,11 @@ std::string kind_of(const fs::path& path, const Detected& found) {
     // A few tables or texts beside other files are notes about them.
     const bool notes = (other.task == "text_folder" || other.task == "csv") && other.files <= 3;
     if (other.task != most.task && !notes && other.files * 5 > most.files) {
-      fail(path, fmt::format("{} {} and {} {} are mixed in it; name a folder with one kind, or say "
-                             "which to take with --task {} or --task {}",
-                             most.files, files_of(most.task), other.files, files_of(other.task),
-                             most.task, other.task));
+      fail(path.string(),
+           fmt::format("{} {} and {} {} are mixed in it; name a folder with one kind, or say "
+                       "which to take with --task {} or --task {}",
+                       most.files, files_of(most.task), other.files, files_of(other.task),
+                       most.task, other.task));
     }
   }
   return most.task;
@@ -96,7 +94,7 @@ Guess guess_folder(const fs::path& path, const std::string& task, const TaskOpti
   for (std::string& name : list_files(path)) {
     if (!is_hidden(name) && is_of_kind(task, name)) names.push_back(std::move(name));
   }
-  if (names.empty()) fail(path, fmt::format("there are no {} in it", files_of(task)));
+  if (names.empty()) fail(path.string(), fmt::format("there are no {} in it", files_of(task)));
   const std::size_t common = common_folder(names).size();
   std::set<std::string> folders;
   std::vector<std::string> loose;
@@ -112,17 +110,18 @@ Guess guess_folder(const fs::path& path, const std::string& task, const TaskOpti
     return guess;
   }
   if (loose.size() < names.size()) {
-    fail(path,
+    fail(path.string(),
          fmt::format("{} of {} {} are in no folder of a class, such as {}; move them into one, "
                      "or elsewhere",
                      loose.size(), names.size(), files_of(task), loose[0]));
   }
   const NameGuess by_name = guess_names(loose);
   if (by_name.pattern.empty()) {
-    fail(path, fmt::format("its {} {}, such as {}, are in one folder, and the names tell no class; "
-                           "put them into a folder a class, or say what the names tell: --set "
-                           "task.label_pattern=REGEX",
-                           loose.size(), files_of(task), loose[0]));
+    fail(path.string(),
+         fmt::format("its {} {}, such as {}, are in one folder, and the names tell no class; "
+                     "put them into a folder a class, or say what the names tell: --set "
+                     "task.label_pattern=REGEX",
+                     loose.size(), files_of(task), loose[0]));
   }
   guess.task.label_pattern = by_name.pattern;
   guess.reasons.push_back({"task.label_pattern",

@@ -5,14 +5,11 @@
 #include <stdexcept>
 
 #include "rotrnn/data/own_files.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/idx.h"
 
 namespace rotrnn {
 namespace {
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
 
 void read_pair(const ReadRequest& request, const OwnFiles& files, const OwnPair& pair,
                RecordWriter& out) {

@@ -14,7 +14,7 @@
 namespace rotrnn {
 namespace {
 
-const RecordForm kForm{Element::u8, 1, 1, 1};
+const RecordForm kImdbForm{Element::u8, 1, 1, 1};
 
 // The record of a review by its name, without what is in front of train/ or test/.
 std::optional<Record> record_of(const std::string& name) {
@@ -58,7 +58,7 @@ void read_labelled(const ReadRequest& request, RecordWriter& out) {
 
 void read_imdb(const ReadRequest& request, RecordWriter& out) {
   require_one_path(request);
-  out.form(kForm, request.path.string());
+  out.form(kImdbForm, request.path.string());
   out.classes({"neg", "pos"});
   if (request.labelled) {
     read_labelled(request, out);
@@ -87,7 +87,7 @@ void read_text_line(Record record, const std::string& line, RecordWriter& out) {
   if (at != std::string::npos) {
     throw std::invalid_argument(fmt::format("byte {}: {}", at, not_utf8_message(line, at)));
   }
-  out.form(kForm, "text");
+  out.form(kImdbForm, "text");
   out.add_text(std::move(record), line);
 }
 

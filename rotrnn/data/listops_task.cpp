@@ -11,7 +11,7 @@ namespace rotrnn {
 namespace {
 
 constexpr int64_t kMaxTokens = 2048;
-const RecordForm kForm{Element::u8, 1, 1, 1};
+const RecordForm kListOpsForm{Element::u8, 1, 1, 1};
 
 int64_t max_tokens(const TaskOptions& o) {
   return o.max_tokens > 0 ? o.max_tokens : kMaxTokens;
@@ -34,7 +34,7 @@ void add(const ListOpsExamples& lists, const char* name, Split split, RecordWrit
 }
 
 void add(const ListOpsSplits& splits, RecordWriter& out) {
-  out.form(kForm, "listops");
+  out.form(kListOpsForm, "listops");
   out.classes(digits());
   add(splits.train, "train", Split::train, out);
   add(splits.validation, "validation", Split::validation, out);
@@ -58,7 +58,7 @@ void read_listops(const ReadRequest& request, RecordWriter& out) {
     add(read_listops_folder(request.path), out);
     return;
   }
-  out.form(kForm, "listops");
+  out.form(kListOpsForm, "listops");
   out.classes(digits());
   add(read_listops_tsv(request.path), request.path.filename().c_str(), request.split, out);
 }
@@ -87,7 +87,7 @@ void read_listops_line(Record record, const std::string& line, RecordWriter& out
   const auto tokens = tokenize_listops(line, UnknownWords::reject);
   if (tokens.empty()) throw std::invalid_argument("empty expression; write one such as [MAX 3 7 ]");
   evaluate_listops(tokens);  // says where a list is not closed, or has nothing in it
-  out.form(kForm, "listops");
+  out.form(kListOpsForm, "listops");
   out.add_values(std::move(record), std::span<const uint8_t>(tokens));
 }
 

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "rotrnn/data/shuffle.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/idx.h"
 
 namespace rotrnn {
@@ -16,10 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kClasses = 10;
 constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the training pixels of MNIST
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
 
 MnistImages read_images(const fs::path& file) {
   IdxArray array = read_idx(file, 3);

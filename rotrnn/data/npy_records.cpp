@@ -7,14 +7,11 @@
 #include <stdexcept>
 
 #include "rotrnn/data/own_files.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/npy.h"
 
 namespace rotrnn {
 namespace {
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
 
 NpyArray read_values(const OwnFiles& files, const OwnFiles::File& file) {
   NpyArray array(files.read(file), file.where);

@@ -20,12 +20,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const RecordForm kForm{Element::u8, 1, 1.0 / 255, 1};
+const RecordForm kPathfinderForm{Element::u8, 1, 1.0 / 255, 1};
 constexpr int64_t kTrain = 160'000, kValidation = 20'000, kTest = 20'000;  // of the public release
 constexpr std::string_view kSet = "curv_contour_length_14/";
 
 void begin(RecordWriter& out, const std::string& where) {
-  out.form(kForm, where);
+  out.form(kPathfinderForm, where);
   out.classes({"0", "1"});
 }
 

@@ -19,7 +19,7 @@
 namespace rotrnn {
 namespace {
 
-const RecordForm kForm{Element::u8, 1, 1, 2};
+const RecordForm kRetrievalForm{Element::u8, 1, 1, 2};
 
 struct PairFile {
   const char *file, *name;
@@ -127,7 +127,7 @@ RetrievalPair parse_retrieval(std::string_view line, const TextPlace& place) {
 
 void read_retrieval(const ReadRequest& request, RecordWriter& out) {
   require_one_path(request);
-  out.form(kForm, request.path.string());
+  out.form(kRetrievalForm, request.path.string());
   out.classes({"0", "1"});
   if (is_one_file(request)) {
     read_one_file(request, out);
@@ -166,7 +166,7 @@ void read_retrieval_line(Record record, const std::string& line, RecordWriter& o
   if (pair.first.empty() || pair.second.empty()) {
     throw std::invalid_argument("one of the two texts is empty; write text, tab, text");
   }
-  out.form(kForm, "retrieval");
+  out.form(kRetrievalForm, "retrieval");
   add(std::move(record), pair, std::ssize(line), out);  // the network's own limit cuts it
 }
 

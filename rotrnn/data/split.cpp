@@ -18,7 +18,7 @@ namespace {
 using Numbers = std::vector<int64_t>;
 
 // Streams of RandomSite::split.
-enum Choice : uint64_t { kValidation, kTestPart, kTrainPart, kTest };
+enum Choice : uint64_t { kDrawValidation, kDrawTestPart, kDrawTrainPart, kDrawTest };
 
 Random random_for(const TaskOptions& o, Choice choice, uint64_t part = 0) {
   return part == 0 ? Random(static_cast<uint64_t>(o.seed), RandomSite::split, {choice})
@@ -207,16 +207,16 @@ SplitParts forecast_parts(const Records& r, const Sets& s, const TaskOptions& o)
 void choose(const Records& r, const TaskOptions& o, Sets& s, std::vector<std::string>& messages) {
   if (s.test.empty()) {
     Numbers& from = s.any.empty() ? s.train : s.any;
-    s.test = take(r, from, count_of(o.counts.test, o.test_share, std::ssize(from)), o, kTest);
+    s.test = take(r, from, count_of(o.counts.test, o.test_share, std::ssize(from)), o, kDrawTest);
     from = without(from, s.test);
   } else {
-    s.test = limited(s.test, o.counts.test, random_for(o, kTestPart));
+    s.test = limited(s.test, o.counts.test, random_for(o, kDrawTestPart));
   }
   s.train.insert(s.train.end(), s.any.begin(), s.any.end());
   std::sort(s.train.begin(), s.train.end());
   s.any.clear();
   if (!s.validation.empty()) {
-    s.validation = limited(s.validation, o.counts.validation, random_for(o, kValidation));
+    s.validation = limited(s.validation, o.counts.validation, random_for(o, kDrawValidation));
   } else if (o.validation_from == ValidationFrom::test) {
     s.validation = s.test;
     messages.push_back(
@@ -229,10 +229,10 @@ void choose(const Records& r, const TaskOptions& o, Sets& s, std::vector<std::st
           fmt::format("task.validation: {} of {} training examples leave nothing to train on",
                       count, s.train.size()));
     }
-    s.validation = take(r, s.train, count, o, kValidation);
+    s.validation = take(r, s.train, count, o, kDrawValidation);
     s.train = without(s.train, s.validation);
   }
-  s.train = limited(s.train, o.counts.train, random_for(o, kTrainPart));
+  s.train = limited(s.train, o.counts.train, random_for(o, kDrawTrainPart));
 }
 
 }  // namespace

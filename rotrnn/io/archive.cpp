@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = std::size_t{1} << 17;
+constexpr std::size_t kArchivePiece = std::size_t{1} << 17;
 constexpr std::size_t kTarBlock = 512;
 
 std::string first_bytes(const fs::path& file, std::size_t size) {
@@ -68,7 +68,7 @@ struct ArchiveReader::Source {
 
   static la_ssize_t read_gzip(archive* handle, void* self, const void** bytes) {
     auto& source = *static_cast<Source*>(self);
-    const int count = gzread(source.gzip, source.piece.data(), kPiece);
+    const int count = gzread(source.gzip, source.piece.data(), kArchivePiece);
     // zlib gives what it has of a file that is cut off; the entries in it come first.
     if (const std::string error = source.gzip_error(); count <= 0 && !error.empty()) {
       archive_set_error(handle, EIO, "%s", error.c_str());
@@ -100,10 +100,10 @@ ArchiveReader::ArchiveReader(const fs::path& path)
   if (is_gzip(first_bytes(path, 2))) {
     source_->gzip = gzopen(path.c_str(), "rbe");
     if (!source_->gzip) fail(fmt::format("cannot open: {}", std::strerror(errno)));
-    source_->piece.resize(kPiece);
+    source_->piece.resize(kArchivePiece);
     result = archive_read_open(a, source_.get(), nullptr, Source::read_gzip, nullptr);
   } else {
-    result = archive_read_open_filename(a, path.c_str(), kPiece);
+    result = archive_read_open_filename(a, path.c_str(), kArchivePiece);
   }
   if (result != ARCHIVE_OK) fail_damaged();
 }
@@ -163,7 +163,7 @@ std::size_t ArchiveReader::read(char* out, std::size_t size) {
 void ArchiveReader::check_end() {
   if (source_->gzip) {
     // The checksum is behind the last entry.
-    while (gzread(source_->gzip, source_->piece.data(), kPiece) > 0) continue;
+    while (gzread(source_->gzip, source_->piece.data(), kArchivePiece) > 0) continue;
     const std::string error = source_->gzip_error();
     if (!error.empty()) fail(error + "; the archive is cut off or damaged, get it again");
     return;

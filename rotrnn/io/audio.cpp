@@ -10,13 +10,10 @@
 #include <stdexcept>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/fail.h"
 
 namespace rotrnn {
 namespace {
-
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
-  throw std::runtime_error(name + ": " + what);
-}
 
 // Bytes in memory as libsndfile wants to see a file.
 struct Memory {

@@ -20,6 +20,7 @@
 
 #include "rotrnn/io/ascii.h"
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/number.h"
 #include "rotrnn/io/sha.h"
 
@@ -29,10 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kProgressBytes = 1 << 20;  // so much more is worth another row of retries
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
 
 fs::path with_suffix(const fs::path& file, const char* suffix) {
   return file.string() + suffix;

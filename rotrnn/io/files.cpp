@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "rotrnn/io/archive.h"
+#include "rotrnn/io/fail.h"
 #include "rotrnn/io/gzip.h"
 
 namespace rotrnn {
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kReadPiece = std::size_t{1} << 20;
 
 // A file on its way: what is claimed of its size, and its bytes.
 using Visit =
@@ -29,10 +30,6 @@ struct Identity {
   ino_t inode;
   bool operator==(const Identity&) const = default;
 };
-
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
-  throw std::runtime_error(where + ": " + what);
-}
 
 // Links to folders are followed too, except into a folder that is being walked.
 void list_folder(const fs::path& folder, const std::string& prefix, std::vector<Identity>& above,
@@ -111,7 +108,7 @@ std::string_view read_whole(const ReadBytes& read, int64_t limit, std::vector<ch
                             const std::function<void()>& refuse) {
   const auto most = static_cast<std::size_t>(limit);
   for (std::size_t filled = 0;;) {
-    if (filled == buffer.size()) buffer.resize(std::max(kPiece, 2 * filled));
+    if (filled == buffer.size()) buffer.resize(std::max(kReadPiece, 2 * filled));
     const std::size_t wanted = std::min(buffer.size(), most + 1) - filled;
     const std::size_t count = read(buffer.data() + filled, wanted);
     filled += count;

@@ -12,7 +12,7 @@ namespace rotrnn {
 namespace {
 
 constexpr int kGzipOnly = MAX_WBITS + 16;
-constexpr std::size_t kPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
+constexpr std::size_t kGzipPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 
 }  // namespace
 
@@ -45,8 +45,8 @@ std::size_t GzipSource::read(char* out, std::size_t size) {
       inflateReset(&z);
       ended_ = false;
     }
-    const auto in = static_cast<uInt>(std::min(kPiece, packed_.size() - used_));
-    const auto room = static_cast<uInt>(std::min(kPiece, size - made));
+    const auto in = static_cast<uInt>(std::min(kGzipPiece, packed_.size() - used_));
+    const auto room = static_cast<uInt>(std::min(kGzipPiece, size - made));
     z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed_.data() + used_));
     z.avail_in = in;
     z.next_out = reinterpret_cast<Bytef*>(out + made);

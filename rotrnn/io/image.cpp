@@ -14,15 +14,12 @@
 #include <stdexcept>
 
 #include "rotrnn/io/atomic_file.h"
+#include "rotrnn/io/fail.h"
 
 namespace rotrnn {
 namespace {
 
 constexpr std::string_view kPngMagic = "\x89PNG\r\n\x1a\n", kJpegMagic = "\xff\xd8\xff";
-
-[[noreturn]] void fail(const std::string& name, const std::string& what) {
-  throw std::runtime_error(fmt::format("{}: {}", name, what));
-}
 
 void check_size(const std::string& name, int64_t width, int64_t height) {
   if (width <= 0 || height <= 0) {

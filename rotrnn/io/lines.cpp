@@ -8,7 +8,7 @@
 namespace rotrnn {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 18;
+constexpr std::size_t kLinesPiece = std::size_t{1} << 18;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ bool LineReader::fill() {
     place().fail(
         fmt::format("the line is longer than {} bytes; is it a file of another kind?", limit_));
   }
-  if (buffer_.size() < end_ + kPiece) buffer_.resize(std::max(end_ + kPiece, 2 * end_));
+  if (buffer_.size() < end_ + kLinesPiece) buffer_.resize(std::max(end_ + kLinesPiece, 2 * end_));
   const std::size_t wanted = buffer_.size() - end_;
   const std::size_t count = read_(buffer_.data() + end_, wanted);
   end_ += count;

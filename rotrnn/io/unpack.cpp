@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPiece = std::size_t{1} << 17;
+constexpr std::size_t kUnpackPiece = std::size_t{1} << 17;
 
 struct Link {
   std::string entry;
@@ -32,7 +32,11 @@ struct Link {
 class Unpacker {
  public:
   Unpacker(const fs::path& archive, const fs::path& folder, const UnpackOptions& options)
-      : archive_(archive), reader_(archive), folder_(folder), options_(options), piece_(kPiece) {}
+      : archive_(archive),
+        reader_(archive),
+        folder_(folder),
+        options_(options),
+        piece_(kUnpackPiece) {}
 
   void run() {
     ArchiveEntry entry;

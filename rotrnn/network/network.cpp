@@ -32,16 +32,16 @@ void check_tokens(std::span<const int64_t> tokens, int64_t vocabulary) {
   }
 }
 
-std::vector<double> doubles(const float* values, size_t count) {
+std::vector<double> in_double(const float* values, size_t count) {
   return values == nullptr ? std::vector<double>() : std::vector<double>(values, values + count);
 }
 
 template <class T>
-std::vector<ReferencePass::States> doubles(const std::vector<BlockStates<T>>& states,
-                                           size_t count) {
+std::vector<ReferencePass::States> in_double(const std::vector<BlockStates<T>>& states,
+                                             size_t count) {
   std::vector<ReferencePass::States> out;
   for (const auto& s : states)
-    out.push_back({doubles(s.forward, count), doubles(s.reverse, count)});
+    out.push_back({in_double(s.forward, count), in_double(s.reverse, count)});
   return out;
 }
 
@@ -145,9 +145,9 @@ std::span<const float> Network::forward(const NetworkInput& input, Workspace& wo
     return w.fused.forward({options_, shape_, engine, weights_, w.maps}, input);
   }
   const size_t states = w.sequences * state_size();
-  const auto& y =
-      w.reference.forward(options_, shape_, engine, weights_, w.maps,
-                          {input.batch, input.mode, input.dropout, doubles(input.initial, states)});
+  const auto& y = w.reference.forward(
+      options_, shape_, engine, weights_, w.maps,
+      {input.batch, input.mode, input.dropout, in_double(input.initial, states)});
   copy_to(w.reference.final(), input.final);
   for (size_t l = 0; l < w.reference.running().size() && input.mode == Mode::train; ++l) {
     const auto& [mean, variance] = w.reference.running()[l];
@@ -179,9 +179,9 @@ void Network::backward(const NetworkOutputGradient& gradient, Workspace& workspa
   w.pending = false;
   const size_t states = w.sequences * state_size();
   std::vector<double> dy =
-      gradient.y == nullptr ? std::vector<double>(w.y.size()) : doubles(gradient.y, w.y.size());
+      gradient.y == nullptr ? std::vector<double>(w.y.size()) : in_double(gradient.y, w.y.size());
   const auto g = w.reference.backward(options_, w.layers_of(options_, weights_), weights_, w.maps,
-                                      dy, doubles(gradient.final, states));
+                                      dy, in_double(gradient.final, states));
   copy_to(g.parameters, parameters.data());
   copy_to(g.values, input.values);
   copy_to(g.initial, input.initial);

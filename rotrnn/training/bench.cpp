@@ -11,6 +11,7 @@
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/evaluate_network.h"
 #include "rotrnn/training/inventory.h"
+#include "rotrnn/training/median.h"
 #include "rotrnn/training/network_checkpoint.h"
 
 namespace rotrnn {
@@ -20,11 +21,6 @@ double peak_memory_mb() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 void name_stages(StepBench& result, const EngineTimes& times, double optimiser, double steps) {

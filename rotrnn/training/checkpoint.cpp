@@ -19,20 +19,20 @@
 namespace rotrnn {
 namespace {
 
-using Json = nlohmann::json;
+using UnorderedJson = nlohmann::json;
 
 // Format 2 has neither checksums nor skipped steps.
 constexpr int kFormat = 3, kFormatWithoutSums = 2;
 
 // JSON has no NaN; a loss may be one.
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
+UnorderedJson number(double value) {
+  return std::isfinite(value) ? UnorderedJson(value) : UnorderedJson(nullptr);
 }
-double number(const Json& value) {
+double number(const UnorderedJson& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-Json facts_json(const TaskFacts& facts) {
+UnorderedJson facts_json(const TaskFacts& facts) {
   const DataShape& s = facts.shape;
   return {{"input", s.input == InputKind::tokens ? "tokens" : "channels"},
           {"inputs", s.inputs},
@@ -45,7 +45,7 @@ Json facts_json(const TaskFacts& facts) {
           {"preprocessing", to_json(facts.preprocessing)}};
 }
 
-TaskFacts parse_facts(const Json& json) {
+TaskFacts parse_facts(const UnorderedJson& json) {
   TaskFacts facts;
   DataShape& s = facts.shape;
   s.input = json.at("input") == "tokens" ? InputKind::tokens : InputKind::channels;
@@ -74,7 +74,7 @@ struct Parsed {
   int format = 0;
 };
 
-CheckpointHeader header_from(const Json& json, int format, const std::string& where) {
+CheckpointHeader header_from(const UnorderedJson& json, int format, const std::string& where) {
   if (format != kFormat && format != kFormatWithoutSums) {
     throw std::runtime_error(
         fmt::format("{}: format {} is not known to this version, which reads formats {} and {}",
@@ -89,7 +89,7 @@ CheckpointHeader header_from(const Json& json, int format, const std::string& wh
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(fmt::format("{}: {}", where, error.what()));
   }
-  const Json& state = json.at("state");
+  const UnorderedJson& state = json.at("state");
   TrainState& s = header.state;
   s.step = state.at("step").get<int64_t>();
   s.tokens = state.at("tokens").get<int64_t>();
@@ -110,10 +110,10 @@ CheckpointHeader header_from(const Json& json, int format, const std::string& wh
 
 Parsed parse(std::string_view text, const std::string& where) {
   try {
-    const Json json = Json::parse(text);
+    const UnorderedJson json = UnorderedJson::parse(text);
     const int format = json.at("format").get<int>();
     return {header_from(json, format, where), format};
-  } catch (const Json::exception& error) {
+  } catch (const UnorderedJson::exception& error) {
     throw std::runtime_error(
         fmt::format("{}: not a checkpoint of this program: {}", where, error.what()));
   } catch (const std::logic_error& error) {
@@ -270,19 +270,19 @@ void write_checkpoint(const std::filesystem::path& folder, const CheckpointHeade
 
 std::string header_text(const CheckpointHeader& header) {
   const TrainState& s = header.state;
-  const Json json{{"format", kFormat},
-                  {"version", kVersion},
-                  {"config", to_toml(header.config)},
-                  {"task", facts_json(header.facts)},
-                  {"state",
-                   {{"step", s.step},
-                    {"tokens", s.tokens},
-                    {"best_score", number(s.best_score)},
-                    {"best_step", s.best_step},
-                    {"loss_sum", number(s.loss_sum)},
-                    {"loss_count", s.loss_count},
-                    {"skipped", s.skipped},
-                    {"skipped_in_a_row", s.skipped_in_a_row}}}};
+  const UnorderedJson json{{"format", kFormat},
+                           {"version", kVersion},
+                           {"config", to_toml(header.config)},
+                           {"task", facts_json(header.facts)},
+                           {"state",
+                            {{"step", s.step},
+                             {"tokens", s.tokens},
+                             {"best_score", number(s.best_score)},
+                             {"best_step", s.best_step},
+                             {"loss_sum", number(s.loss_sum)},
+                             {"loss_count", s.loss_count},
+                             {"skipped", s.skipped},
+                             {"skipped_in_a_row", s.skipped_in_a_row}}}};
   return json.dump(2) + "\n";
 }
 

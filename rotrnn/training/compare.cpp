@@ -16,6 +16,7 @@
 #include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/inventory.h"
+#include "rotrnn/training/median.h"
 #include "rotrnn/training/run_folder.h"
 #include "rotrnn/version.h"
 
@@ -27,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kStateNames[] = {"waiting", "unfinished", "failed", "finished"};
 
-double number(const Json& value) {  // JSON has no NaN; a loss may be one
+double number_or_nan(const Json& value) {  // JSON has no NaN; a loss may be one
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
@@ -78,7 +79,7 @@ void read_cell(const Json& json, Cell& c) {
     c.best_step = json.at("best_step").get<int64_t>();
     c.validation_accuracy = json.at("validation_accuracy").get<double>();
     c.test_accuracy = json.at("test_accuracy").get<double>();
-    c.test_loss = number(json.at("test_loss"));
+    c.test_loss = number_or_nan(json.at("test_loss"));
     c.majority = json.at("majority_share").get<double>();
     c.tokens_per_second = json.at("tokens_per_second").get<double>();
     c.peak_memory_mb = json.at("peak_memory_mb").get<double>();
@@ -179,14 +180,6 @@ double last_seconds(const fs::path& run) {
     if (json.is_object()) seconds = json.value("seconds", seconds);
   }
   return seconds;
-}
-
-// The lower one of two in the middle; 0 of nothing.
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + (std::ssize(values) - 1) / 2;
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 // The median over the lines of metrics.jsonl, since single lines may hold a pause of the machine.

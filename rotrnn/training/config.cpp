@@ -21,7 +21,7 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-[[noreturn]] void fail(const std::string& where, const std::string& what) {
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw std::invalid_argument(where + ": " + what);
 }
 
@@ -73,14 +73,14 @@ std::string seen_text(const toml::node& node) {
 void set_integer(const IntegerKey& key, const toml::node& node, const std::string& where,
                  const std::string& name) {
   if (!node.is_integer()) {
-    fail(where, fmt::format("{} must be an integer, not {}", name, seen_text(node)));
+    refuse(where, fmt::format("{} must be an integer, not {}", name, seen_text(node)));
   }
   const int64_t value = node.as_integer()->get();
   if (value < key.low || value > key.high) {
-    fail(where, key.high == std::numeric_limits<int64_t>::max()
-                    ? fmt::format("{} is {}; it must be at least {}", name, value, key.low)
-                    : fmt::format("{} is {}; it must be between {} and {}", name, value, key.low,
-                                  key.high));
+    refuse(where, key.high == std::numeric_limits<int64_t>::max()
+                      ? fmt::format("{} is {}; it must be at least {}", name, value, key.low)
+                      : fmt::format("{} is {}; it must be between {} and {}", name, value, key.low,
+                                    key.high));
   }
   *key.value = value;
 }
@@ -89,12 +89,12 @@ void set_number(const NumberKey& key, const toml::node& node, const std::string&
                 const std::string& name) {
   const auto value = node.value<double>();
   if (!node.is_number() || !value) {
-    fail(where, fmt::format("{} must be a number, not {}", name, seen_text(node)));
+    refuse(where, fmt::format("{} must be a number, not {}", name, seen_text(node)));
   }
   const bool inside = (key.open ? *value > key.low : *value >= key.low) && *value < key.high;
   if (!inside) {
-    fail(where, fmt::format("{} is {}; it must be {} {} and below {}", name, *value,
-                            key.open ? "above" : "at least", key.low, key.high));
+    refuse(where, fmt::format("{} is {}; it must be {} {} and below {}", name, *value,
+                              key.open ? "above" : "at least", key.low, key.high));
   }
   *key.value = *value;
 }
@@ -104,8 +104,8 @@ void set_choice(const ChoiceKey& key, const toml::node& node, const std::string&
   const std::string value = node.is_string() ? node.as_string()->get() : seen_text(node);
   const auto found = std::find(key.names.begin(), key.names.end(), value);
   if (found == key.names.end()) {
-    fail(where, fmt::format("{} is \"{}\"; it must be one of {}", name, value,
-                            fmt::join(key.names, ", ")));
+    refuse(where, fmt::format("{} is \"{}\"; it must be one of {}", name, value,
+                              fmt::join(key.names, ", ")));
   }
   key.set(static_cast<size_t>(found - key.names.begin()));
 }
@@ -116,15 +116,15 @@ void set_key(const BoundKey& key, const toml::node& node, const std::string& whe
                         [&](const ChoiceKey& k) { set_choice(k, node, where, key.name); },
                         [&](bool* k) {
                           if (!node.is_boolean()) {
-                            fail(where, fmt::format("{} must be true or false, not {}", key.name,
-                                                    seen_text(node)));
+                            refuse(where, fmt::format("{} must be true or false, not {}", key.name,
+                                                      seen_text(node)));
                           }
                           *k = node.as_boolean()->get();
                         },
                         [&](std::string* k) {
                           if (!node.is_string()) {
-                            fail(where, fmt::format("{} must be text in quotes, not {}", key.name,
-                                                    seen_text(node)));
+                            refuse(where, fmt::format("{} must be text in quotes, not {}", key.name,
+                                                      seen_text(node)));
                           }
                           *k = node.as_string()->get();
                         }},
@@ -159,8 +159,8 @@ std::string leaf_of(const std::string& name) {
     const auto found = std::find(anywhere.begin(), anywhere.end(), far) - anywhere.begin();
     hint = fmt::format("did you mean \"{}\"?", keys[found].name);
   }
-  fail(where, fmt::format("unknown key \"{}\"{}; {}", leaf_of(name),
-                          has_section ? fmt::format(" in [{}]", section_of(name)) : "", hint));
+  refuse(where, fmt::format("unknown key \"{}\"{}; {}", leaf_of(name),
+                            has_section ? fmt::format(" in [{}]", section_of(name)) : "", hint));
 }
 
 bool is_section(const std::string& name, const std::vector<BoundKey>& keys) {
@@ -208,8 +208,8 @@ Config parse_config(std::string_view text, const std::string& name) {
   try {
     table = toml::parse(text);
   } catch (const toml::parse_error& error) {
-    fail(fmt::format("{}:{}", name, error.source().begin.line),
-         fmt::format("not valid TOML: {}", error.description()));
+    refuse(fmt::format("{}:{}", name, error.source().begin.line),
+           fmt::format("not valid TOML: {}", error.description()));
   }
   apply_table(config, table, "", bind_keys(config), [&](const toml::source_region& source) {
     return fmt::format("{}:{}", name, source.begin.line);
@@ -220,14 +220,14 @@ Config parse_config(std::string_view text, const std::string& name) {
 Config load_config(const std::filesystem::path& file, const std::vector<std::string>& settings) {
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
-    fail(file.string(), "there is no such config file");
+    refuse(file.string(), "there is no such config file");
   }
   if (std::filesystem::is_directory(file, ignored)) {
-    fail(file.string(),
-         std::filesystem::exists(file / "config.toml", ignored)
-             ? "is a run folder, not a config; its config.toml is one, and train --resume --out "
-               "goes on with it"
-             : "is a folder, not a config; for a folder of data, rotrnn init writes one");
+    refuse(file.string(),
+           std::filesystem::exists(file / "config.toml", ignored)
+               ? "is a run folder, not a config; its config.toml is one, and train --resume --out "
+                 "goes on with it"
+               : "is a folder, not a config; for a folder of data, rotrnn init writes one");
   }
   Config config = parse_config(read_file(file, kMaxTextBytes), file.string());
   for (const std::string& setting : settings) apply_setting(config, setting);
@@ -246,7 +246,7 @@ void apply_setting(Config& config, const std::string& setting) {
   const std::string where = "--set " + setting;
   const size_t equals = setting.find('=');
   if (equals == std::string::npos || equals == 0) {
-    fail(where, "expected key=value, such as training.steps=100");
+    refuse(where, "expected key=value, such as training.steps=100");
   }
   const std::string name = setting.substr(0, equals), value = setting.substr(equals + 1);
   const auto keys = bind_keys(config);
@@ -259,7 +259,7 @@ void apply_setting(Config& config, const std::string& setting) {
   } catch (const toml::parse_error&) {
     table.insert_or_assign("value", value);  // bare words are text
   }
-  if (table.size() != 1) fail(where, "expected one value");
+  if (table.size() != 1) refuse(where, "expected one value");
   if (std::holds_alternative<std::string*>(found->place) && !table["value"].is_string()) {
     table.insert_or_assign("value", value);
   }
@@ -275,25 +275,26 @@ void check_target(const Config& config) {
   const ModelOptions& m = config.model;
   const bool per_token = target == TaskTarget::token_label || target == TaskTarget::forecast;
   if (per_token && m.pooling != Pooling::none) {
-    fail(where_set(config, "model.pooling"),
-         fmt::format("task.target = \"{}\" wants an output for every step; set model.pooling = "
-                     "\"none\"",
-                     target_name(target)));
+    refuse(where_set(config, "model.pooling"),
+           fmt::format("task.target = \"{}\" wants an output for every step; set model.pooling = "
+                       "\"none\"",
+                       target_name(target)));
   }
   if (!per_token && m.pooling == Pooling::none) {
-    fail(where_set(config, "model.pooling"),
-         "model.pooling = \"none\" gives an output for every token, but this task has one label "
-         "for a sequence; use mean or last");
+    refuse(where_set(config, "model.pooling"),
+           "model.pooling = \"none\" gives an output for every token, but this task has one label "
+           "for a sequence; use mean or last");
   }
   if (target == TaskTarget::forecast && m.bidirectional) {
-    fail(where_set(config, "model.bidirectional"),
-         "a forecast must not see what comes; set model.bidirectional = false");
+    refuse(where_set(config, "model.bidirectional"),
+           "a forecast must not see what comes; set model.bidirectional = false");
   }
   if (config.task.validation_share + config.task.test_share >= 1) {
-    fail(where_set(config, "task.test_share"),
-         fmt::format("task.validation_share and task.test_share are {} and {}; nothing is left to "
-                     "train on",
-                     config.task.validation_share, config.task.test_share));
+    refuse(
+        where_set(config, "task.test_share"),
+        fmt::format("task.validation_share and task.test_share are {} and {}; nothing is left to "
+                    "train on",
+                    config.task.validation_share, config.task.test_share));
   }
 }
 
@@ -305,17 +306,17 @@ void check(const Config& config) {
   try {
     check_layers(m);
   } catch (const SettingError& error) {
-    fail(where_set(config, "model." + error.key()), error.what());
+    refuse(where_set(config, "model." + error.key()), error.what());
   }
   if (t.batch % t.accumulate != 0) {
-    fail(where_set(config, "training.accumulate"),
-         fmt::format("training.accumulate = {} does not divide training.batch = {}", t.accumulate,
-                     t.batch));
+    refuse(where_set(config, "training.accumulate"),
+           fmt::format("training.accumulate = {} does not divide training.batch = {}", t.accumulate,
+                       t.batch));
   }
   try {
     check_task(config.task);
   } catch (const std::invalid_argument& error) {
-    fail(where_set(config, "task.name"), error.what());
+    refuse(where_set(config, "task.name"), error.what());
   }
   check_target(config);
 }

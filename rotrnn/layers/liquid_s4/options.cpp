@@ -8,7 +8,7 @@
 namespace rotrnn {
 namespace {
 
-[[noreturn]] void fail(const char* key, const std::string& what) {
+[[noreturn]] void refuse_liquid_s4(const char* key, const std::string& what) {
   throw SettingError(key, "Liquid-S4: " + what);
 }
 
@@ -17,11 +17,12 @@ namespace {
 void check(const LiquidS4Options& o, bool sizes) {
   check(o.s4, sizes);
   if (o.degree < 2 || o.degree > kMostDegree) {
-    fail("liquid_s4.degree",
-         fmt::format("degree is {}; products have 2 to {} inputs", o.degree, kMostDegree));
+    refuse_liquid_s4("liquid_s4.degree", fmt::format("degree is {}; products have 2 to {} inputs",
+                                                     o.degree, kMostDegree));
   }
   if (o.form == LiquidForm::kb && o.mode == LiquidMode::reference) {
-    fail("liquid_s4.mode", "form \"kb\" is causal; use mode = \"causal\", or form = \"pb\"");
+    refuse_liquid_s4("liquid_s4.mode",
+                     "form \"kb\" is causal; use mode = \"causal\", or form = \"pb\"");
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr double kClip = 2;  // of Im B
+constexpr double kLargestImaginary = 2;  // of Im B
 
 // Two planes [H, n] as complex numbers of all channels.
 ComplexRows join(const LayerValues& values, const char* re, const char* im, const S4Options& o) {
@@ -109,7 +109,8 @@ void draw_s4_values(const LayerOptions& options, uint64_t seed, uint64_t stream,
   fill_rows(h.P.real(), t.find("P_re"));
   fill_rows(h.P.imag(), t.find("P_im"));
   fill_rows(h.B.real(), t.find("B_re"));
-  fill_rows(clip ? b_im.cwiseMax(-kClip).cwiseMin(kClip) : b_im, t.find("B_im"));
+  fill_rows(clip ? b_im.cwiseMax(-kLargestImaginary).cwiseMin(kLargestImaginary) : b_im,
+            t.find("B_im"));
   const double deviation = std::sqrt(0.5);
   const auto random = [&](uint64_t parameter) { return layer_random(seed, stream, parameter); };
   draw_normal(t.find("C_re"), deviation, random(0));

@@ -9,21 +9,22 @@
 namespace rotrnn {
 namespace {
 
-[[noreturn]] void fail(const char* key, const std::string& what) {
+[[noreturn]] void refuse_s5(const char* key, const std::string& what) {
   throw SettingError(key, "S5: " + what);
 }
 
 void check_sizes(const S5Options& o) {
-  if (o.width < 1) fail("width", fmt::format("width is {}; it must be at least 1", o.width));
+  if (o.width < 1) refuse_s5("width", fmt::format("width is {}; it must be at least 1", o.width));
   if (o.state < 2 || o.state % 2 != 0) {
-    fail("state", fmt::format("state is {}; its eigenvalues come in conjugate pairs, so it must be "
-                              "even and at least 2",
-                              o.state));
+    refuse_s5("state",
+              fmt::format("state is {}; its eigenvalues come in conjugate pairs, so it must be "
+                          "even and at least 2",
+                          o.state));
   }
   if (o.state % o.blocks != 0 || o.state / o.blocks % 2 != 0) {
-    fail("s5.blocks", fmt::format("blocks = {} does not cut state = {} into blocks of an even "
-                                  "size; state must be a multiple of 2 · blocks",
-                                  o.blocks, o.state));
+    refuse_s5("s5.blocks", fmt::format("blocks = {} does not cut state = {} into blocks of an even "
+                                       "size; state must be a multiple of 2 · blocks",
+                                       o.blocks, o.state));
   }
 }
 
@@ -31,15 +32,16 @@ void check_sizes(const S5Options& o) {
 
 void check(const S5Options& o, bool sizes) {
   if (o.blocks < 1) {
-    fail("s5.blocks", fmt::format("blocks is {}; it must be at least 1", o.blocks));
+    refuse_s5("s5.blocks", fmt::format("blocks is {}; it must be at least 1", o.blocks));
   }
   if (sizes) check_sizes(o);
   if (!(0 < o.dt_min && o.dt_min <= o.dt_max && std::isfinite(o.dt_max))) {
-    fail("s5.dt_min",
-         fmt::format("dt_min = {} and dt_max = {}, but 0 < dt_min <= dt_max", o.dt_min, o.dt_max));
+    refuse_s5("s5.dt_min", fmt::format("dt_min = {} and dt_max = {}, but 0 < dt_min <= dt_max",
+                                       o.dt_min, o.dt_max));
   }
   if (!(o.step_rescale > 0 && std::isfinite(o.step_rescale))) {
-    fail("s5.step_rescale", fmt::format("step_rescale is {}; it must be above 0", o.step_rescale));
+    refuse_s5("s5.step_rescale",
+              fmt::format("step_rescale is {}; it must be above 0", o.step_rescale));
   }
 }
 

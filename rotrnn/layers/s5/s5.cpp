@@ -16,7 +16,7 @@ namespace {
 using Complex = std::complex<double>;
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-constexpr double kClip = -1e-4;  // Re Λ at most, with clip
+constexpr double kLargestReal = -1e-4;  // Re Λ at most, with clip
 
 struct Continuous {
   Complex Lambda;
@@ -25,7 +25,7 @@ struct Continuous {
 
 Continuous continuous(const S5Options& o, const Views<float>& p, size_t j) {
   const auto re = static_cast<double>(p["Lambda_re"][j]);
-  return {{o.clip ? std::min(re, kClip) : re, static_cast<double>(p["Lambda_im"][j])},
+  return {{o.clip ? std::min(re, kLargestReal) : re, static_cast<double>(p["Lambda_im"][j])},
           o.step_rescale * std::exp(static_cast<double>(p["log_step"][j]))};
 }
 
@@ -171,7 +171,7 @@ void map_s5_backward(const MapRequest& request, const MapTrace&,
       const DiscretisedGradient back =
           discretise_backward(c.Lambda, c.step, o.discretisation,
                               {{g.lambda_re[j], g.lambda_im[j]}, {scale_re, scale_im}});
-      const bool clipped = o.clip && static_cast<double>(p["Lambda_re"][j]) > kClip;
+      const bool clipped = o.clip && static_cast<double>(p["Lambda_re"][j]) > kLargestReal;
       if (!clipped) dp["Lambda_re"][j] += back.Lambda.real();
       dp["Lambda_im"][j] += back.Lambda.imag();
       dp["log_step"][j] += back.step * c.step;
