@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rotrnn/kernels/plan.h"
+#include "rotrnn/kernels/products.h"
 #include "rotrnn/kernels/reference.h"
 #include "rotrnn/spec/description.h"
 
@@ -85,7 +86,10 @@ void for_products(const Sequences& sequences, size_t orders, bool reference, con
     const size_t begin = sequences.begin(i), end = sequences.end(i);
     for (size_t p = 2; p <= orders + 1; ++p) {
       std::vector<std::vector<size_t>> all;
-      for (size_t w = p; reference && all.size() < end - begin; ++w) all = combinations(end, w, p);
+      for (size_t w = p; reference && all.size() < end - begin; ++w) {
+        if (w >= end - begin) refuse_short_sequence(end - begin, p);
+        all = combinations(end, w, p);
+      }
       for (size_t t = begin; t < end; ++t) {
         if (reference) {
           f(t, p - 2, all[all.size() - 1 - (t - begin)]);

@@ -63,13 +63,7 @@ struct Places {
 
   Places(size_t T, size_t factors) : p(factors), window(factors) {
     while (window < T && !has_combinations(window, p, T)) ++window;
-    if (window >= T) {
-      throw std::invalid_argument(
-          "Liquid-S4: a sequence of " + std::to_string(T) +
-          " tokens is too short for products of " + std::to_string(p) +
-          " inputs in mode \"reference\"; use mode = \"causal\", a smaller degree, or longer "
-          "sequences");
-    }
+    if (window >= T) refuse_short_sequence(T, p);
     std::vector<size_t> chosen(p);
     for (size_t i = 0; i < p; ++i) chosen[i] = window - p + i;
     rows.reserve(T * p);
@@ -153,6 +147,14 @@ void places_backward(const Places& places, const PlacesBlock& b, const PlacesInp
 }
 
 }  // namespace
+
+void refuse_short_sequence(size_t tokens, size_t factors) {
+  throw std::invalid_argument(
+      "Liquid-S4: a sequence of " + std::to_string(tokens) +
+      " tokens is too short for products of " + std::to_string(factors) +
+      " inputs in mode \"reference\"; use mode = \"causal\", a smaller degree, or longer "
+      "sequences");
+}
 
 void products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
                       const float* c, const float* u, float* y) {

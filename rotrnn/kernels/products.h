@@ -28,6 +28,9 @@ void products_backward(int threads, const Sequences& sequences, size_t D, size_t
 void reference_products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
                                 const float* c, const float* u, float* y);
 
+/// What is thrown then; of a product of `factors` inputs.
+[[noreturn]] void refuse_short_sequence(size_t tokens, size_t factors);
+
 /// As products_backward. Many products meet in one input: their sums are in double, one thread for
 /// some channels of a sequence.
 void reference_products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,

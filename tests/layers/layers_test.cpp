@@ -162,6 +162,42 @@ TEST(Layers, StateHandedOverContinuesTheSequence) {
   }
 }
 
+TEST(Layers, PackedEqualsOneByOne) {
+  std::vector<Variant> all = state_variants();
+  for (const char* layer : {"s4", "liquid_s4"}) {
+    all.push_back({layer, all.back().options});
+    all.back().options.layer = layer;
+    all.back().options.s4.max_length = 70;
+  }
+  for (const Variant& v : all) {
+    SCOPED_TRACE(v.name);
+    DoubleLayer layer = v.layer();
+    const DoubleBatch batch = noise({7, 1, 70, 2}, 3);
+    const Doubles dy = normal(batch.u.size(), 81);
+    const Doubles together = layer.forward(batch).y;
+    const Doubles du = layer.backward(batch, dy).u;
+    std::map<std::string, Doubles> whole, sums;
+    for (const auto& [name, gradient] : layer.gradients()) whole[name] = as<double>(gradient);
+    for (size_t i = 0; i + 1 < batch.offsets.size(); ++i) {
+      const int64_t begin = 3 * batch.offsets[i], end = 3 * batch.offsets[i + 1];
+      const auto part = [&](const Doubles& of) {
+        return Doubles(of.begin() + begin, of.begin() + end);
+      };
+      const DoubleBatch alone{{0, (end - begin) / 3}, part(batch.u), {}};
+      EXPECT_LE(relative_error(part(together), layer.forward(alone).y), 1e-13);
+      EXPECT_LE(relative_error(part(du), layer.backward(alone, part(dy)).u), 1e-12);
+      for (const auto& [name, gradient] : layer.gradients()) {
+        Doubles& sum = sums[name];
+        sum.resize(gradient.size());
+        for (size_t k = 0; k < sum.size(); ++k) sum[k] += gradient[k];
+      }
+    }
+    for (const auto& [name, gradient] : whole) {
+      EXPECT_LE(relative_error(sums[name], gradient), 1e-12) << name;
+    }
+  }
+}
+
 // Floats of a state's norms, as the engine has them: real parts, then imaginary parts.
 std::vector<float> norms_of(const DoubleLayer& layer, const Doubles& z) {
   std::vector<float> out;
