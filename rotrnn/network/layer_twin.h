@@ -5,32 +5,38 @@
 #include "rotrnn/kernels/reference.h"
 #include "rotrnn/spec/description.h"
 
-/// Layers by the plain twins of the kernels, in double.
+/// Layers by the plain twins of the kernels. T is double; or float, as a yardstick of errors.
 namespace rotrnn {
 
 /// States of all sequences; empty: zero, or none.
-struct TwinStates {
-  std::vector<double> forward, reverse;
+template <class T>
+struct TwinStatesOf {
+  std::vector<T> forward, reverse;
 };
+using TwinStates = TwinStatesOf<double>;
 
 /// The system of a block, from a description and back; of a Channel, D alone.
-void set_system(const Description<double>& description, kernels::reference::BlockValues<double>& v);
-Description<double> system_of(const Description<double>& like,
-                              const kernels::reference::BlockValues<double>& gradients);
+template <class T>
+void set_system(const Description<T>& description, kernels::reference::BlockValues<T>& v);
+template <class T>
+Description<T> system_of(const Description<T>& like,
+                         const kernels::reference::BlockValues<T>& gradients);
 
 /// What goes in and out of a channel layer besides u and y.
+template <class T>
 struct ChannelTwinStates {
-  TwinStates initial = {};
-  TwinStates* final = nullptr;              // forward: where they go
-  TwinStates dfinal = {};                   // backward: their gradients
-  Description<double>* gradient = nullptr;  // backward: all but D
-  TwinStates* dinitial = nullptr;
+  TwinStatesOf<T> initial = {};
+  TwinStatesOf<T>* final = nullptr;    // forward: where they go
+  TwinStatesOf<T> dfinal = {};         // backward: their gradients
+  Description<T>* gradient = nullptr;  // backward: all but D
+  TwinStatesOf<T>* dinitial = nullptr;
 };
 
 /// A layer whose channels do not meet, in place of a block's system. The description must outlive
 /// the twin.
-kernels::reference::LayerTwin<double> channel_twin(const Channel<double>& layer,
-                                                   const kernels::Sequences& sequences,
-                                                   const ChannelTwinStates& states);
+template <class T>
+kernels::reference::LayerTwin<T> channel_twin(const Channel<T>& layer,
+                                              const kernels::Sequences& sequences,
+                                              const ChannelTwinStates<T>& states);
 
 }  // namespace rotrnn

@@ -12,9 +12,11 @@ namespace rotrnn {
 namespace {
 
 namespace twins = kernels::reference;
-using Values = std::vector<double>;
+template <class T>
+using Values = std::vector<T>;
 
-Values find(const Weights& weights, const std::string& name) {
+template <class T>
+Values<T> find(const Weights& weights, const std::string& name) {
   const std::span<const float> found = weights.find(name);
   return {found.begin(), found.end()};
 }
@@ -23,55 +25,68 @@ std::string in_block(size_t block, const char* name) {
   return fmt::format("blocks.{}.{}", block, name);
 }
 
-void put(const WeightLayout& layout, const std::string& name, const Values& values, Values& out) {
+template <class T>
+void put(const WeightLayout& layout, const std::string& name, const Values<T>& values,
+         Values<T>& out) {
   const auto* p = layout.find(name);
   if (p != nullptr)
     std::copy(values.begin(), values.end(), out.begin() + static_cast<ptrdiff_t>(p->offset));
 }
 
 // out [rows, N] = x [rows, K]·weightᵀ + bias.
-Values dense(const Values& x, size_t rows, const Values& weight, const Values& bias) {
+template <class T>
+Values<T> dense(const Values<T>& x, size_t rows, const Values<T>& weight, const Values<T>& bias) {
   const size_t N = bias.size(), K = weight.size() / N;
-  Values out = twins::product(x, twins::transpose(weight, N, K), rows, K, N);
+  Values<T> out = twins::product(x, twins::transpose(weight, N, K), rows, K, N);
   for (size_t i = 0; i < out.size(); ++i) out[i] += bias[i % N];
   return out;
 }
 
-Values column_sums(const Values& x, size_t columns) {
-  Values out(columns);
+template <class T>
+Values<T> column_sums(const Values<T>& x, size_t columns) {
+  Values<T> out(columns);
   for (size_t i = 0; i < x.size(); ++i) out[i % columns] += x[i];
   return out;
 }
 
+// A layer as it is mapped, in double or rounded.
+const Description<double>& described(const LayerMaps& maps, size_t layer, double) {
+  return maps.exact(layer);
+}
+const Description<float>& described(const LayerMaps& maps, size_t layer, float) {
+  return maps.rounded(layer);
+}
+
 }  // namespace
 
-void ReferencePass::run_block(const ModelOptions& m, const Weights& weights, const LayerMaps& maps,
-                              size_t block, Values& x) {
-  twins::BlockValues<double>& v = values_[block];
+template <class T>
+void TwinPass<T>::run_block(const ModelOptions& m, const Weights& weights, const LayerMaps& maps,
+                            size_t block, Values& x) {
+  twins::BlockValues<T>& v = values_[block];
   v.x = x;
-  set_system(maps.exact(block), v);
-  v.norm_weight = find(weights, in_block(block, "norm.weight"));
-  v.norm_bias = find(weights, in_block(block, "norm.bias"));
-  v.glu_w1 = find(weights, in_block(block, "value.weight"));
-  v.glu_b1 = find(weights, in_block(block, "value.bias"));
-  v.glu_w2 = find(weights, in_block(block, "gate.weight"));
-  v.glu_b2 = find(weights, in_block(block, "gate.bias"));
-  const bool diagonal = std::holds_alternative<Diagonal<double>>(maps.exact(block));
+  set_system(described(maps, block, T()), v);
+  v.norm_weight = find<T>(weights, in_block(block, "norm.weight"));
+  v.norm_bias = find<T>(weights, in_block(block, "norm.bias"));
+  v.glu_w1 = find<T>(weights, in_block(block, "value.weight"));
+  v.glu_b1 = find<T>(weights, in_block(block, "value.bias"));
+  v.glu_w2 = find<T>(weights, in_block(block, "gate.weight"));
+  v.glu_b2 = find<T>(weights, in_block(block, "gate.bias"));
+  const bool diagonal = std::holds_alternative<Diagonal<T>>(described(maps, block, T()));
   const States initial = input_.initial.empty() ? States() : input_.initial[block];
   if (diagonal) v.initial = initial.forward, v.initial_reverse = initial.reverse;
   const bool batch_norm = m.norm == NormKind::batch;
-  Values mean = find(weights, in_block(block, "norm.running_mean"));
-  Values variance = find(weights, in_block(block, "norm.running_var"));
+  Values mean = find<T>(weights, in_block(block, "norm.running_mean"));
+  Values variance = find<T>(weights, in_block(block, "norm.running_var"));
   if (batch_norm && input_.mode == Mode::evaluate) {  // a = weight/√(var + ε), c = bias - mean·a
     for (size_t d = 0; d < mean.size(); ++d) {
-      v.norm_weight[d] /= std::sqrt(variance[d] + kNormEpsilon);
+      v.norm_weight[d] /= std::sqrt(variance[d] + T(kNormEpsilon));
       v.norm_bias[d] -= mean[d] * v.norm_weight[d];
     }
   }
   const kernels::Sequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
-  twins::LayerTwin<double> layer;
+  twins::LayerTwin<T> layer;
   if (!diagonal) {
-    layer = channel_twin(std::get<Channel<double>>(maps.exact(block)), sequences,
+    layer = channel_twin(std::get<Channel<T>>(described(maps, block, T())), sequences,
                          {.initial = initial, .final = &final_[block]});
   }
   traces_[block] = twins::block_forward(config_, sequences, v, masks1_[block], masks2_[block],
@@ -79,7 +94,7 @@ void ReferencePass::run_block(const ModelOptions& m, const Weights& weights, con
   if (diagonal) final_[block] = {traces_[block].final_state[0], traces_[block].final_state[1]};
   x = traces_[block].out;
   if (batch_norm && input_.mode == Mode::train) {
-    const double share = 1 - m.norm_momentum;
+    const auto share = static_cast<T>(1 - m.norm_momentum);
     for (size_t d = 0; d < mean.size(); ++d) {
       mean[d] += share * (traces_[block].norm.mean[d] - mean[d]);
       variance[d] += share * (traces_[block].norm.variance[d] - variance[d]);
@@ -88,7 +103,8 @@ void ReferencePass::run_block(const ModelOptions& m, const Weights& weights, con
   running_[block] = {mean, variance};
 }
 
-Values ReferencePass::pool(const ModelOptions& m, const Values& x) const {
+template <class T>
+std::vector<T> TwinPass<T>::pool(const ModelOptions& m, const Values& x) const {
   const auto& offsets = input_.batch.offsets;
   const auto D = static_cast<size_t>(m.width);
   if (m.pooling == Pooling::none) return x;
@@ -96,7 +112,7 @@ Values ReferencePass::pool(const ModelOptions& m, const Values& x) const {
   for (size_t i = 0; i < input_.batch.sequences(); ++i) {
     const auto begin = static_cast<size_t>(offsets[i]), end = static_cast<size_t>(offsets[i + 1]);
     const bool mean = m.pooling == Pooling::mean;
-    const double share = mean ? 1 / static_cast<double>(end - begin) : 1;
+    const T share = mean ? 1 / static_cast<T>(end - begin) : 1;
     for (size_t t = mean ? begin : end - 1; t < end; ++t) {
       for (size_t d = 0; d < D; ++d) out[i * D + d] += share * x[t * D + d];
     }
@@ -104,7 +120,8 @@ Values ReferencePass::pool(const ModelOptions& m, const Values& x) const {
   return out;
 }
 
-Values ReferencePass::pool_backward(const ModelOptions& m, const Values& dpooled) const {
+template <class T>
+std::vector<T> TwinPass<T>::pool_backward(const ModelOptions& m, const Values& dpooled) const {
   const auto& offsets = input_.batch.offsets;
   const auto D = static_cast<size_t>(m.width);
   if (m.pooling == Pooling::none) return dpooled;
@@ -112,7 +129,7 @@ Values ReferencePass::pool_backward(const ModelOptions& m, const Values& dpooled
   for (size_t i = 0; i < input_.batch.sequences(); ++i) {
     const auto begin = static_cast<size_t>(offsets[i]), end = static_cast<size_t>(offsets[i + 1]);
     const bool mean = m.pooling == Pooling::mean;
-    const double share = mean ? 1 / static_cast<double>(end - begin) : 1;
+    const T share = mean ? 1 / static_cast<T>(end - begin) : 1;
     for (size_t t = mean ? begin : end - 1; t < end; ++t) {
       for (size_t d = 0; d < D; ++d) out[t * D + d] = share * dpooled[i * D + d];
     }
@@ -120,15 +137,16 @@ Values ReferencePass::pool_backward(const ModelOptions& m, const Values& dpooled
   return out;
 }
 
-const Values& ReferencePass::forward(const ModelOptions& m, const DataShape& shape,
-                                     const EngineOptions& engine, const Weights& weights,
-                                     const LayerMaps& maps, const Input& input) {
+template <class T>
+const std::vector<T>& TwinPass<T>::forward(const ModelOptions& m, const DataShape& shape,
+                                           const EngineOptions& engine, const Weights& weights,
+                                           const LayerMaps& maps, const Input& input) {
   input_ = input;
   const auto depth = static_cast<size_t>(m.depth), D = static_cast<size_t>(m.width);
   const size_t n = input.batch.rows();
   config_ = {};
   config_.D = D;
-  if (const auto* s = std::get_if<Diagonal<double>>(&maps.exact(0))) {
+  if (const auto* s = std::get_if<Diagonal<T>>(&described(maps, 0, T()))) {
     config_.S = static_cast<size_t>(s->states);
     config_.bidirectional = s->bidirectional();
   }
@@ -157,7 +175,7 @@ const Values& ReferencePass::forward(const ModelOptions& m, const DataShape& sha
       draw_mask(input.dropout, l, 1, D, m.dropout, masks2_[l].data());
     }
   }
-  const Values encoder = find(weights, "encoder.weight");
+  const Values encoder = find<T>(weights, "encoder.weight");
   Values x(n * D);
   if (shape.input == InputKind::tokens) {
     for (size_t i = 0; i < n * D; ++i) {
@@ -165,7 +183,7 @@ const Values& ReferencePass::forward(const ModelOptions& m, const DataShape& sha
     }
   } else {
     const Values in(input.batch.values.begin(), input.batch.values.end());
-    x = dense(in, n, encoder, find(weights, "encoder.bias"));
+    x = dense(in, n, encoder, find<T>(weights, "encoder.bias"));
   }
   for (size_t l = 0; l < depth; ++l) run_block(m, weights, maps, l, x);
   head_ = {};
@@ -173,24 +191,25 @@ const Values& ReferencePass::forward(const ModelOptions& m, const DataShape& sha
   Values last = head_.pooled;
   if (shape.towers == 2) {
     for (size_t i = 0; i < rows_; ++i) {
-      const double *a = head_.pooled.data() + 2 * i * D, *b = a + D;
+      const T *a = head_.pooled.data() + 2 * i * D, *b = a + D;
       head_.joined.insert(head_.joined.end(), a, b + D);
       for (size_t d = 0; d < D; ++d) head_.joined.push_back(a[d] - b[d]);
       for (size_t d = 0; d < D; ++d) head_.joined.push_back(a[d] * b[d]);
     }
-    head_.sum =
-        dense(head_.joined, rows_, find(weights, "hidden.weight"), find(weights, "hidden.bias"));
-    for (const double s : head_.sum) head_.hidden.push_back(twins::gelu(s));
+    head_.sum = dense(head_.joined, rows_, find<T>(weights, "hidden.weight"),
+                      find<T>(weights, "hidden.bias"));
+    for (const T s : head_.sum) head_.hidden.push_back(twins::gelu(s));
     last = head_.hidden;
   }
-  y_ = dense(last, rows_, find(weights, "head.weight"), find(weights, "head.bias"));
+  y_ = dense(last, rows_, find<T>(weights, "head.weight"), find<T>(weights, "head.bias"));
   return y_;
 }
 
-ReferencePass::Gradients ReferencePass::backward(const ModelOptions& m, NetworkLayers& layers,
-                                                 const Weights& weights, LayerMaps& maps,
-                                                 const Values& dy,
-                                                 const std::vector<States>& dfinal) {
+template <class T>
+typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, NetworkLayers& layers,
+                                                      const Weights& weights, LayerMaps& maps,
+                                                      const Values& dy,
+                                                      const std::vector<States>& dfinal) {
   const WeightLayout& layout = weights.layout();
   const size_t depth = values_.size(), D = static_cast<size_t>(m.width), n = input_.batch.rows();
   Gradients out;
@@ -202,19 +221,20 @@ ReferencePass::Gradients ReferencePass::backward(const ModelOptions& m, NetworkL
       twins::product(twins::transpose(dy, rows_, outputs_), last, outputs_, rows_, D),
       out.parameters);
   put(layout, "head.bias", column_sums(dy, outputs_), out.parameters);
-  Values dpooled = twins::product(dy, find(weights, "head.weight"), rows_, outputs_, D);
+  Values dpooled = twins::product(dy, find<T>(weights, "head.weight"), rows_, outputs_, D);
   if (pairs) {
     for (size_t i = 0; i < dpooled.size(); ++i) dpooled[i] *= twins::gelu_slope(head_.sum[i]);
     put(layout, "hidden.weight",
         twins::product(twins::transpose(dpooled, rows_, D), head_.joined, D, rows_, 4 * D),
         out.parameters);
     put(layout, "hidden.bias", column_sums(dpooled, D), out.parameters);
-    const Values djoined = twins::product(dpooled, find(weights, "hidden.weight"), rows_, D, 4 * D);
+    const Values djoined =
+        twins::product(dpooled, find<T>(weights, "hidden.weight"), rows_, D, 4 * D);
     dpooled.assign(2 * rows_ * D, 0);
     for (size_t i = 0; i < rows_; ++i) {
       for (size_t d = 0; d < D; ++d) {
-        const double* g = djoined.data() + 4 * i * D + d;
-        const double a = head_.pooled[2 * i * D + d], b = head_.pooled[(2 * i + 1) * D + d];
+        const T* g = djoined.data() + 4 * i * D + d;
+        const T a = head_.pooled[2 * i * D + d], b = head_.pooled[(2 * i + 1) * D + d];
         dpooled[2 * i * D + d] = g[0] + g[2 * D] + g[3 * D] * b;
         dpooled[(2 * i + 1) * D + d] = g[D] - g[2 * D] + g[3 * D] * a;
       }
@@ -222,14 +242,14 @@ ReferencePass::Gradients ReferencePass::backward(const ModelOptions& m, NetworkL
   }
   Values dx = pool_backward(m, dpooled);
   const kernels::Sequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
-  std::vector<Description<double>> descriptions(depth);
+  std::vector<Description<T>> descriptions(depth);
   for (size_t l = depth; l-- > 0;) {
-    const bool diagonal = std::holds_alternative<Diagonal<double>>(maps.exact(l));
+    const bool diagonal = std::holds_alternative<Diagonal<T>>(described(maps, l, T()));
     const States ends = dfinal.empty() ? States() : dfinal[l];
     const States initial = input_.initial.empty() ? States() : input_.initial[l];
-    twins::LayerTwin<double> layer;
+    twins::LayerTwin<T> layer;
     if (!diagonal) {
-      layer = channel_twin(std::get<Channel<double>>(maps.exact(l)), sequences,
+      layer = channel_twin(std::get<Channel<T>>(described(maps, l, T())), sequences,
                            {.initial = initial,
                             .dfinal = ends,
                             .gradient = &descriptions[l],
@@ -240,17 +260,17 @@ ReferencePass::Gradients ReferencePass::backward(const ModelOptions& m, NetworkL
                                    diagonal ? ends.reverse : Values(), diagonal ? nullptr : &layer);
     dx = g.x;
     if (diagonal) {
-      descriptions[l] = system_of(maps.exact(l), g);
+      descriptions[l] = system_of(described(maps, l, T()), g);
       out.initial[l] = {g.initial, g.initial_reverse};
     } else {
-      std::get<Channel<double>>(descriptions[l]).D = g.D;
+      std::get<Channel<T>>(descriptions[l]).D = g.D;
     }
     if (m.norm == NormKind::batch && input_.mode == Mode::evaluate) {
-      const Values mean = find(weights, in_block(l, "norm.running_mean"));
-      const Values variance = find(weights, in_block(l, "norm.running_var"));
+      const Values mean = find<T>(weights, in_block(l, "norm.running_mean"));
+      const Values variance = find<T>(weights, in_block(l, "norm.running_var"));
       for (size_t d = 0; d < D; ++d) {
-        g.norm_weight[d] =
-            (g.norm_weight[d] - mean[d] * g.norm_bias[d]) / std::sqrt(variance[d] + kNormEpsilon);
+        g.norm_weight[d] = (g.norm_weight[d] - mean[d] * g.norm_bias[d]) /
+                           std::sqrt(variance[d] + T(kNormEpsilon));
       }
     }
     put(layout, in_block(l, "norm.weight"), g.norm_weight, out.parameters);
@@ -271,11 +291,18 @@ ReferencePass::Gradients ReferencePass::backward(const ModelOptions& m, NetworkL
     put(layout, "encoder.weight", twins::product(twins::transpose(dx, n, D), in, D, n, inputs_),
         out.parameters);
     put(layout, "encoder.bias", column_sums(dx, D), out.parameters);
-    out.values = twins::product(dx, find(weights, "encoder.weight"), n, D, inputs_);
+    out.values = twins::product(dx, find<T>(weights, "encoder.weight"), n, D, inputs_);
   }
-  maps.backward(m, layers.values, 1, layers.gradients, &descriptions);
-  layers.add_gradients(out.parameters);
+  std::vector<Description<double>> exact(depth);
+  for (size_t l = 0; l < depth; ++l) convert(descriptions[l], exact[l]);
+  maps.backward(m, layers.values, 1, layers.gradients, &exact);
+  std::vector<double> of_layers(layout.size);
+  layers.add_gradients(of_layers);
+  for (size_t i = 0; i < layout.size; ++i) out.parameters[i] += static_cast<T>(of_layers[i]);
   return out;
 }
+
+template class TwinPass<double>;
+template class TwinPass<float>;
 
 }  // namespace rotrnn

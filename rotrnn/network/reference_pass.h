@@ -10,15 +10,17 @@
 
 namespace rotrnn {
 
-/// One pass of a network by the plain twins of the kernels, in double: what the fused kernels, and
-/// the files that are exported, are compared with. Slow.
-class ReferencePass {
+/// One pass of a network by the plain twins of the kernels. Slow. In double it is what the fused
+/// kernels, and the files that are exported, are compared with; in float the yardstick of their
+/// errors.
+template <class T>
+class TwinPass {
  public:
-  using Values = std::vector<double>;
+  using Values = std::vector<T>;
 
-  using States = TwinStates;
+  using States = TwinStatesOf<T>;
 
-  /// As NetworkInput, with states in double.
+  /// As NetworkInput, with states in T.
   struct Input {
     PackedInput batch;
     Mode mode = Mode::evaluate;
@@ -26,7 +28,7 @@ class ReferencePass {
     std::vector<States> initial;  // empty, or one for each block
   };
 
-  /// The gradients in double; of the parameters in the layout of the weights.
+  /// The gradients; those of the parameters in the layout of the weights.
   struct Gradients {
     Values parameters, values;
     std::vector<States> initial;
@@ -40,7 +42,7 @@ class ReferencePass {
   /// States after the last tokens of every block, of layers that show them.
   const std::vector<States>& final() const { return final_; }
 
-  /// Running statistics after the pass, in double: mean and variance of every block.
+  /// Running statistics after the pass: mean and variance of every block.
   const std::vector<std::pair<Values, Values>>& running() const { return running_; }
 
   Gradients backward(const ModelOptions& options, NetworkLayers& layers, const Weights& weights,
@@ -57,8 +59,8 @@ class ReferencePass {
 
   Input input_;
   kernels::BlockConfig config_;
-  std::vector<kernels::reference::BlockValues<double>> values_;
-  std::vector<kernels::reference::BlockTrace<double>> traces_;
+  std::vector<kernels::reference::BlockValues<T>> values_;
+  std::vector<kernels::reference::BlockTrace<T>> traces_;
   std::vector<Values> masks1_, masks2_;
   Head head_;
   Values y_;
@@ -66,5 +68,7 @@ class ReferencePass {
   std::vector<States> final_;
   std::vector<std::pair<Values, Values>> running_;
 };
+
+using ReferencePass = TwinPass<double>;
 
 }  // namespace rotrnn
