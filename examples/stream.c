@@ -30,7 +30,7 @@ static int64_t tell(const rotrnn_model* model, rotrnn_stream* stream, float* ans
 int main(int argc, char** argv) {
   rotrnn_model* model;
   rotrnn_stream* stream;
-  rotrnn_model_info info;
+  rotrnn_model_info info = {.size = sizeof info};
   float *step, *answer;
   int64_t have = 0, said = -1;
 

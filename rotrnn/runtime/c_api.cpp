@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -136,6 +137,34 @@ rotrnn_status load(rotrnn_model** model, const Load& read) noexcept {
                  [&] { *model = std::make_unique<rotrnn_model>(rotrnn_model{read()}).release(); });
 }
 
+rotrnn_model_info describe(const rotrnn::runtime::ModelInfo& from) {
+  rotrnn_model_info info{};
+  info.inputs = from.inputs;
+  info.outputs = from.outputs;
+  info.width = from.width;
+  info.states = from.states;
+  info.depth = from.depth;
+  info.parameters = from.parameters;
+  info.rate = from.rate;
+  info.tokens = from.tokens;
+  info.text = from.text;
+  info.classifies = from.classifies;
+  info.bidirectional = from.bidirectional;
+  info.pairs = from.towers == 2;
+  switch (from.pooling) {
+    case rotrnn::runtime::Pooling::mean:
+      info.pooling = ROTRNN_POOL_MEAN;
+      break;
+    case rotrnn::runtime::Pooling::last:
+      info.pooling = ROTRNN_POOL_LAST;
+      break;
+    case rotrnn::runtime::Pooling::none:
+      info.pooling = ROTRNN_POOL_NONE;
+      break;
+  }
+  return info;
+}
+
 }  // namespace
 
 extern "C" {
@@ -172,31 +201,15 @@ void rotrnn_model_free(rotrnn_model* model) {
 rotrnn_status rotrnn_model_describe(const rotrnn_model* model, rotrnn_model_info* info) {
   if (model == nullptr) return missing(kNoModel);
   if (info == nullptr) return missing("info is null");
-  const rotrnn::runtime::ModelInfo& from = model->model->info();
-  *info = {};
-  info->inputs = from.inputs;
-  info->outputs = from.outputs;
-  info->width = from.width;
-  info->states = from.states;
-  info->depth = from.depth;
-  info->parameters = from.parameters;
-  info->rate = from.rate;
-  info->tokens = from.tokens;
-  info->text = from.text;
-  info->classifies = from.classifies;
-  info->bidirectional = from.bidirectional;
-  info->pairs = from.towers == 2;
-  switch (from.pooling) {
-    case rotrnn::runtime::Pooling::mean:
-      info->pooling = ROTRNN_POOL_MEAN;
-      break;
-    case rotrnn::runtime::Pooling::last:
-      info->pooling = ROTRNN_POOL_LAST;
-      break;
-    case rotrnn::runtime::Pooling::none:
-      info->pooling = ROTRNN_POOL_NONE;
-      break;
+  constexpr size_t kFirst = offsetof(rotrnn_model_info, pooling) + sizeof(rotrnn_pooling);
+  if (info->size < static_cast<int64_t>(kFirst) || info->size > 1 << 16) {
+    return missing("info.size is not set; it must be sizeof(rotrnn_model_info)");
   }
+  const rotrnn_model_info described = describe(model->model->info());
+  const auto size = static_cast<size_t>(info->size);
+  std::memset(info, 0, size);
+  std::memcpy(info, &described, std::min(size, sizeof described));
+  info->size = static_cast<int64_t>(size);
   return ROTRNN_OK;
 }
 

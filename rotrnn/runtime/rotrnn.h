@@ -38,8 +38,11 @@ typedef enum rotrnn_pooling {
   ROTRNN_POOL_NONE = 2 /* an output for every step */
 } rotrnn_pooling;
 
-/* What a model takes and gives. */
+/* What a model takes and gives. The caller sets size before it asks, so that later versions may add
+ * members at the end: a program and a library of different versions then agree on what both know,
+ * and the rest is 0. */
 typedef struct rotrnn_model_info {
+  int64_t size;    /* sizeof(rotrnn_model_info) */
   int64_t inputs;  /* channels, or size of the vocabulary */
   int64_t outputs; /* classes, or values */
   int64_t width, states, depth, parameters;

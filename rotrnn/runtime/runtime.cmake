@@ -1,7 +1,8 @@
-# The runtime: trained models without LibTorch. Needs kernels/kernels.cmake before it.
+# The runtime: trained models. Needs kernels/kernels.cmake before it.
 #   rotrnn_runtime_objects   what reads and runs models; also part of rotrnn
 #   rotrnn_runtime           librotrnn_runtime.so, the C and C++ interface, with kernels of its own;
 #                            depends on the C and C++ runtime alone
+#   rotrnn_runtime_static    the same as librotrnn_runtime.a
 set(ROTRNN_RUNTIME_DIR ${CMAKE_CURRENT_LIST_DIR})
 if(NOT EMSCRIPTEN)  # web/ brings their headers itself: /usr/include is not for WebAssembly
   find_package(fmt REQUIRED)
@@ -41,3 +42,12 @@ target_link_options(rotrnn_runtime PRIVATE -Wl,--gc-sections -Wl,--no-undefined 
 set_target_properties(rotrnn_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0
   EXPORT_NAME runtime LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 add_library(rotrnn::runtime ALIAS rotrnn_runtime)  # as find_package(rotrnn) names it
+
+# librotrnn_runtime.a: the same in one archive, for programs that bring nothing along.
+add_library(rotrnn_runtime_static STATIC
+  $<TARGET_OBJECTS:rotrnn_runtime_objects> $<TARGET_OBJECTS:rotrnn_kernels_objects>
+  $<TARGET_OBJECTS:rotrnn_kernels_std>)
+target_include_directories(rotrnn_runtime_static PUBLIC $<BUILD_INTERFACE:${ROTRNN_ROOT}>)
+target_link_libraries(rotrnn_runtime_static INTERFACE Threads::Threads)
+set_target_properties(rotrnn_runtime_static PROPERTIES OUTPUT_NAME rotrnn_runtime LINKER_LANGUAGE CXX
+  EXPORT_NAME runtime_static ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)

@@ -39,7 +39,8 @@ TEST(CApi, StreamsAndScoresAsNumPyDoes) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);
     const ModelHandle m(c);
-    rotrnn_model_info info;
+    rotrnn_model_info info{};
+    info.size = sizeof info;
     ASSERT_EQ(rotrnn_model_describe(m.model, &info), ROTRNN_OK);
     EXPECT_EQ(info.inputs, c.inputs);
     EXPECT_EQ(info.outputs, c.outputs);
@@ -137,6 +138,32 @@ TEST(CApi, NamesClassesAndItself) {
   EXPECT_STREQ(rotrnn_version(), ROTRNN_VERSION);
 }
 
+// A program that was compiled with an older header, or with a newer one than the library's.
+TEST(CApi, DescribesModelsToProgramsOfOtherVersions) {
+  const ModelHandle m(case_named("plain"));
+  rotrnn_model_info now{};
+  now.size = sizeof now;
+  ASSERT_EQ(rotrnn_model_describe(m.model, &now), ROTRNN_OK);
+  struct {
+    rotrnn_model_info known;
+    int64_t later[2];
+  } newer{};
+  std::memset(&newer, 0x5a, sizeof newer);
+  newer.known.size = sizeof newer.known + sizeof newer.later[0];
+  ASSERT_EQ(rotrnn_model_describe(m.model, &newer.known), ROTRNN_OK);
+  EXPECT_EQ(newer.known.parameters, now.parameters);
+  EXPECT_EQ(newer.known.pooling, now.pooling);
+  EXPECT_EQ(newer.later[0], 0);                   // what this library does not know
+  EXPECT_EQ(newer.later[1], 0x5a5a5a5a5a5a5a5a);  // and nothing beyond the caller's
+  for (const int64_t size : {int64_t{0}, int64_t{-1}, int64_t{72}, INT64_MAX}) {
+    rotrnn_model_info wrong{};
+    wrong.size = size;
+    EXPECT_EQ(rotrnn_model_describe(m.model, &wrong), ROTRNN_BAD_ARGUMENT);
+    EXPECT_NE(last().find("info.size"), std::string::npos) << last();
+    EXPECT_EQ(wrong.parameters, 0);
+  }
+}
+
 TEST(CApi, ReportsNullsAndNeverFollowsThem) {
   const ModelHandle m(case_named("plain"));
   const StreamHandle s(m.model);
@@ -144,7 +171,8 @@ TEST(CApi, ReportsNullsAndNeverFollowsThem) {
   std::array<int64_t, 2> offsets{0, 1};
   rotrnn_model* model = nullptr;
   rotrnn_stream* stream = nullptr;
-  rotrnn_model_info info;
+  rotrnn_model_info info{};
+  info.size = sizeof info;
   const auto wrong = [](rotrnn_status status) {
     EXPECT_EQ(status, ROTRNN_BAD_ARGUMENT);
     EXPECT_NE(last().find("null"), std::string::npos) << last();

@@ -222,7 +222,8 @@ bool use_by_c(const std::string& bytes) {
     EXPECT_NE(rotrnn_last_error()[0], '\0');
     return false;
   }
-  rotrnn_model_info info;
+  rotrnn_model_info info{};
+  info.size = sizeof info;
   EXPECT_EQ(rotrnn_model_describe(model, &info), ROTRNN_OK);
   rotrnn_stream* stream = nullptr;
   if (rotrnn_stream_new(model, &stream) == ROTRNN_OK) {

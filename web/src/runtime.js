@@ -97,14 +97,15 @@ class Model {
     this.runtime = runtime;
     this.at = handle;
     const info = runtime.take(128), view = () => new DataView(runtime.c.memory.buffer, info);
+    view().setBigInt64(0, 128n, true);  // the room; what the library does not know stays 0
     runtime.check(runtime.c.rotrnn_model_describe(handle, info));
     ["inputs", "outputs", "width", "states", "depth", "parameters", "rate"].forEach((name, i) => {
-      this[name] = Number(view().getBigInt64(8 * i, true));
+      this[name] = Number(view().getBigInt64(8 + 8 * i, true));
     });
     ["tokens", "text", "classifies", "bidirectional", "pairs"].forEach((name, i) => {
-      this[name] = view().getInt32(56 + 4 * i, true) === 1;
+      this[name] = view().getInt32(64 + 4 * i, true) === 1;
     });
-    this.pooling = kPooling[view().getInt32(76, true)];
+    this.pooling = kPooling[view().getInt32(84, true)];
     runtime.c.free(info);
     this.classes = [];
     for (let k = 0; this.classifies && k < this.outputs; ++k) {
