@@ -3,7 +3,8 @@
 #   program       rotrnn, configs, documentation
 #   runtime       librotrnn_runtime.so.N
 #   runtime-dev   its headers and examples, rotrnn::runtime
-#   dev           librotrnn.a with all other headers and examples, rotrnn::rotrnn
+#   dev           librotrnn.a with all other headers and examples, rotrnn::rotrnn; the engine with
+#                 the header for LibTorch, rotrnn::engine_std
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rotrnn)
@@ -19,7 +20,7 @@ install(FILES docs/rotrnn.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT p
 # Examples go with the headers that they include.
 install(FILES examples/stream.cpp examples/stream.c
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT runtime-dev)
-install(FILES examples/layer.cpp examples/train.cpp
+install(FILES examples/layer.cpp examples/torch_layer.cpp examples/train.cpp
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT dev)
 
 install(TARGETS rotrnn_runtime EXPORT rotrnn-runtime
@@ -35,7 +36,8 @@ install(FILES ${PROJECT_BINARY_DIR}/rotrnn/generated/rotrnn/version.h
 # The static libraries of the build as one archive: clients see one target, and its insides may
 # change. What it needs is written down in package/rotrnn-dependencies.cmake.in.
 add_library(rotrnn_archive STATIC
-  $<TARGET_OBJECTS:rotrnn> $<TARGET_OBJECTS:rotrnn_runtime_objects>
+  $<TARGET_OBJECTS:rotrnn> $<TARGET_OBJECTS:rotrnn_engine_objects>
+  $<TARGET_OBJECTS:rotrnn_runtime_objects>
   $<TARGET_OBJECTS:rotrnn_kernels> $<TARGET_OBJECTS:rotrnn_kernels_objects>)
 set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME rotrnn
   LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
@@ -46,6 +48,15 @@ foreach(folder data distributed io kernels layers network spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE PATTERN "state_space" EXCLUDE)
 endforeach()
+
+# The engine for programs with a LibTorch, which compile the header.
+target_include_directories(rotrnn_engine_std INTERFACE
+                           $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+install(TARGETS rotrnn_engine_std EXPORT rotrnn-engine_std ARCHIVE COMPONENT dev)
+install(FILES rotrnn/torch/modules.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/torch COMPONENT dev)
+install(EXPORT rotrnn-engine_std NAMESPACE rotrnn:: DESTINATION ${package_dir}
+        FILE rotrnn-engine_std-targets.cmake COMPONENT dev)
 
 # find_package(rotrnn COMPONENTS runtime rotrnn)
 install(EXPORT rotrnn-runtime NAMESPACE rotrnn:: DESTINATION ${package_dir}
@@ -67,7 +78,7 @@ install(FILES ${made}/rotrnn-config.cmake ${made}/rotrnn-config-version.cmake
         DESTINATION ${package_dir} COMPONENT runtime-dev)
 install(FILES ${made}/rotrnn-dependencies.cmake DESTINATION ${package_dir} COMPONENT dev)
 
-# pkg-config rotrnn-runtime. LibTorch has no such file, so librotrnn has none either.
+# pkg-config rotrnn-runtime.
 set(pc_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH ROTRNN_PC_PREFIX /prefix/${pc_dir} /prefix)
 string(REGEX REPLACE "/$" "" ROTRNN_PC_PREFIX ${ROTRNN_PC_PREFIX})
