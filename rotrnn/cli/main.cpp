@@ -20,7 +20,7 @@ using rotrnn::tell;
 
 constexpr int kFailed = 1, kWrongUse = 2;
 
-// LibTorch's messages carry a stack trace after the first line, which helps nobody here.
+// Messages of c10d carry a stack trace after the first line, which helps nobody here.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }

@@ -5,7 +5,7 @@
 
 namespace rotrnn::kernels {
 
-/// AdamW (Loshchilov & Hutter 2019) over one flat array, as LibTorch computes it:
+/// AdamW (Loshchilov & Hutter 2019) over one flat array:
 ///   w ← w(1 - lr·decay);  m ← β1 m + (1-β1) g;  v ← β2 v + (1-β2) g²
 ///   w ← w - lr/(1-β1^t) · m / (sqrt(v)/sqrt(1-β2^t) + eps)
 struct AdamW {

@@ -9,7 +9,7 @@
 
 #include "rotrnn/runtime/export.h"
 
-/// Trained models where they are used: no LibTorch, nothing but the C and C++ runtime.
+/// Trained models where they are used: nothing but the C and C++ runtime.
 ///
 ///     const auto model = rotrnn::runtime::Model::load("model.safetensors");
 ///     rotrnn::runtime::Stream stream(model);
