@@ -2,16 +2,20 @@
 # Everything is found from where it lies, so a prefix can be moved.
 #   program       rotrnn, configs, documentation
 #   runtime       librotrnn_runtime.so.N
-#   runtime-dev   its headers and examples, rotrnn::runtime
+#   runtime-dev   its headers and examples, librotrnn_runtime.a, rotrnn::runtime, rotrnn::runtime_static
+#   c10d          librotrnn_c10d.so, which the program loads when it is one of several processes
 #   dev           librotrnn.a with all other headers and examples, rotrnn::rotrnn; the engine with
 #                 the header for LibTorch, rotrnn::engine_std
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rotrnn)
 
-# A LibTorch that the loader does not find by itself is found where it was at the build.
 install(TARGETS rotrnn_cli RUNTIME COMPONENT program)
-set_target_properties(rotrnn_cli PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+if(TARGET rotrnn_c10d)
+  # A LibTorch that the loader does not find by itself is found where it was at the build.
+  set_target_properties(rotrnn_c10d PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS rotrnn_c10d LIBRARY COMPONENT c10d)
+endif()
 install(DIRECTORY configs DESTINATION ${CMAKE_INSTALL_DATADIR}/rotrnn COMPONENT program)
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program
@@ -23,8 +27,9 @@ install(FILES examples/stream.cpp examples/stream.c
 install(FILES examples/layer.cpp examples/torch_layer.cpp examples/train.cpp
         DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples COMPONENT dev)
 
-install(TARGETS rotrnn_runtime EXPORT rotrnn-runtime
+install(TARGETS rotrnn_runtime rotrnn_runtime_static EXPORT rotrnn-runtime
         LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime-dev
+        ARCHIVE COMPONENT runtime-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(name export model rotrnn score stream)
   install(FILES rotrnn/runtime/${name}.h

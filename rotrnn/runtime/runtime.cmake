@@ -48,6 +48,6 @@ add_library(rotrnn_runtime_static STATIC
   $<TARGET_OBJECTS:rotrnn_runtime_objects> $<TARGET_OBJECTS:rotrnn_kernels_objects>
   $<TARGET_OBJECTS:rotrnn_kernels_std>)
 target_include_directories(rotrnn_runtime_static PUBLIC $<BUILD_INTERFACE:${ROTRNN_ROOT}>)
-target_link_libraries(rotrnn_runtime_static INTERFACE Threads::Threads)
+target_link_libraries(rotrnn_runtime_static INTERFACE -pthread m)
 set_target_properties(rotrnn_runtime_static PROPERTIES OUTPUT_NAME rotrnn_runtime LINKER_LANGUAGE CXX
   EXPORT_NAME runtime_static ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)

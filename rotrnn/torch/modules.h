@@ -18,8 +18,8 @@
 #include "rotrnn/training/optimiser.h"
 
 /// Layers and whole networks as modules of LibTorch, for programs that have a LibTorch of their own
-/// and compile this header with it; they link rotrnn::std, the engine on threads of the standard
-/// library.
+/// and compile this header with it; they link rotrnn::engine_std, the engine on threads of the
+/// standard library.
 ///
 ///     rotrnn::LayerOptions options;
 ///     options.layer = "s5", options.width = 16, options.state = 32;
