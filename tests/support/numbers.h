@@ -62,9 +62,9 @@ double mean(const Values& values) {
   return sum / static_cast<double>(values.size());
 }
 
-/// Standard deviation about the mean.
+/// About the mean.
 template <class Values>
-double deviation(const Values& values) {
+double standard_deviation(const Values& values) {
   const double centre = mean(values);
   double sum = 0;
   for (const auto x : values) sum += std::pow(static_cast<double>(x) - centre, 2);

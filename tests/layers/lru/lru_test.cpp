@@ -38,12 +38,12 @@ TEST(Lru, InitialValuesHaveTheirDistributions) {
   EXPECT_NEAR(mean(phase), 0.5, 5 / std::sqrt(12 * 2000.0));
   EXPECT_LE(relative_error(layer.of("gamma_log"), gamma_log), 1e-6);
   for (const char* name : {"B_re", "B_im"}) {
-    EXPECT_NEAR(deviation(layer.of(name)) * std::sqrt(2 * 64.0), 1, 0.01);
+    EXPECT_NEAR(standard_deviation(layer.of(name)) * std::sqrt(2 * 64.0), 1, 0.01);
   }
   for (const char* name : {"C_re", "C_im", "C_reverse_re", "C_reverse_im"}) {
-    EXPECT_NEAR(deviation(layer.of(name)) * std::sqrt(2000.0), 1, 0.01);
+    EXPECT_NEAR(standard_deviation(layer.of(name)) * std::sqrt(2000.0), 1, 0.01);
   }
-  EXPECT_NEAR(deviation(layer.of("D")), 1, 0.5);
+  EXPECT_NEAR(standard_deviation(layer.of("D")), 1, 0.5);
 
   o.lru.gamma = LruGamma::fixed;
   EXPECT_TRUE(DoubleLayer(o, 3).of("gamma_log").empty());

@@ -81,7 +81,7 @@ TEST(RotrnnNorms, MonteCarloAgrees) {
         squares.push_back(std::pow(norms[(i * T + t - 1) * H + h], 2));
       }
       const double expected = 1 - std::pow(gamma_of(layer, h), 2.0 * static_cast<double>(t));
-      const double error = deviation(squares) / std::sqrt(static_cast<double>(runs));
+      const double error = standard_deviation(squares) / std::sqrt(static_cast<double>(runs));
       // 12 comparisons at 4.5 standard errors: a right layer fails with probability below 1e-4, and
       // the seed is fixed.
       EXPECT_LE(std::abs(mean(squares) - expected) / error, 4.5) << "t " << t;

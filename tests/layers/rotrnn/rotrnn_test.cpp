@@ -153,9 +153,9 @@ TEST(Rotrnn, BothInitsHaveTheirDistributions) {
     gamma.push_back(std::exp(-std::exp(static_cast<double>(x))));
     squares.push_back(gamma.back() * gamma.back());
   }
-  EXPECT_NEAR(deviation(paper.of("B")), 1 / 8.0, 0.002);
-  EXPECT_NEAR(deviation(paper.of("C")), 1 / 32.0, 0.001);
-  EXPECT_NEAR(deviation(paper.of("M")), 1.0, 0.03);
+  EXPECT_NEAR(standard_deviation(paper.of("B")), 1 / 8.0, 0.002);
+  EXPECT_NEAR(standard_deviation(paper.of("C")), 1 / 32.0, 0.001);
+  EXPECT_NEAR(standard_deviation(paper.of("M")), 1.0, 0.03);
   // On the ring γ² is uniform: its mean is half the sum of the squares, standard error 0.0127.
   EXPECT_NEAR(mean(squares), (0.25 + 0.9801) / 2, 0.05);
   EXPECT_LE(*std::max_element(gamma.begin(), gamma.end()), 0.99);
@@ -165,9 +165,9 @@ TEST(Rotrnn, BothInitsHaveTheirDistributions) {
   o.init.preset = InitPreset::authors;
   const DoubleLayer authors(o, 3);
   EXPECT_FALSE(authors.of("theta_log").empty());
-  EXPECT_NEAR(deviation(authors.of("B")), 1 / std::sqrt(64 + 1024.0), 0.001);
-  EXPECT_NEAR(deviation(authors.of("C")), 1 / std::sqrt(64 + 1024.0), 0.001);
-  EXPECT_NEAR(deviation(authors.of("M")), 1 / std::sqrt(1024 + 4.0), 0.001);
+  EXPECT_NEAR(standard_deviation(authors.of("B")), 1 / std::sqrt(64 + 1024.0), 0.001);
+  EXPECT_NEAR(standard_deviation(authors.of("C")), 1 / std::sqrt(64 + 1024.0), 0.001);
+  EXPECT_NEAR(standard_deviation(authors.of("M")), 1 / std::sqrt(1024 + 4.0), 0.001);
   const std::span<float> logs = authors.of("gamma_log");
   const double low = std::log(-std::log(0.99)), high = std::log(-std::log(0.5));
   EXPECT_NEAR(mean(logs), (low + high) / 2, 0.3);

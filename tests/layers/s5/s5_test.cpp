@@ -56,12 +56,12 @@ TEST(S5, InitialValuesHaveTheirDistributions) {
   for (int64_t j = 0; j < 4; ++j) {
     B.middleRows(32 * j, 32) = 2 * (block.V * kept.middleRows(16 * j, 16)).real();
   }
-  EXPECT_NEAR(deviation(flat(B)) * std::sqrt(128.0), 1, 0.02);
+  EXPECT_NEAR(standard_deviation(flat(B)) * std::sqrt(128.0), 1, 0.02);
   const double cut = 2 / kLeft / std::sqrt(128.0);
   EXPECT_LE(largest(B), cut + 1e-6);
   EXPECT_GE(largest(B), 0.98 * cut);
 
-  EXPECT_NEAR(deviation(layer.of("D")), 1, 0.4);
+  EXPECT_NEAR(standard_deviation(layer.of("D")), 1, 0.4);
   for (const float x : layer.of("log_step")) {
     EXPECT_GE(x, std::log(1e-3) - 1e-6);
     EXPECT_LE(x, std::log(1e-1) + 1e-6);
@@ -104,7 +104,7 @@ TEST(S5, StartsAsHippoInItsBlocks) {
     const double cut = 2 * 1.13685 * expected * (1 + 1e-6);
     EXPECT_LE(largest(B), cut) << name;
     // 1,200 numbers and more: the standard deviation is known to 2%; three times that.
-    EXPECT_NEAR(deviation(flat(B)), expected, 0.06 * expected) << name;
+    EXPECT_NEAR(standard_deviation(flat(B)), expected, 0.06 * expected) << name;
   }
 }
 
@@ -112,7 +112,7 @@ TEST(S5, TruncatedNormalKeepsItsStandardDeviation) {
   Doubles x(100000);
   draw_truncated_normal<double>(x, 3, Random(1, RandomSite::initialise));
   // The standard error of the standard deviation of 100,000 draws is below 0.2 %.
-  EXPECT_NEAR(deviation(x), 3, 0.02);
+  EXPECT_NEAR(standard_deviation(x), 3, 0.02);
   EXPECT_NEAR(mean(x), 0, 0.05);
   for (const double value : x) EXPECT_LE(std::abs(value), 6 / kLeft);
 }
