@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from rotrnn.plain import dropout, layers, losses, network
+from rotrnn.plain import rotrnn as rotations
 from rotrnn.plain.network import part
 from support import FIXTURES, error, read_safetensors
 
@@ -115,3 +116,23 @@ def test_networks_compute_what_was_recorded(case):
     if "objective" in tensors:
         is_recorded(tensors, "objective", objective, OUTPUT)
     are_recorded(tensors, objective, leaves)
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.1, 0.5, 1.0, 3.0, 40.0])
+def test_rotations_of_two_dimensions(angle):
+    """expm of [[0, a], [-a, 0]] is [[cos a, sin a], [-sin a, cos a]]."""
+    M = torch.tensor([[[0.3, angle], [0.0, -2.0]]], dtype=torch.float64, requires_grad=True)
+    P = rotations.rotation(M)
+    a = torch.tensor(angle, dtype=torch.float64)
+    exact = torch.stack([torch.stack([a.cos(), a.sin()]), torch.stack([-a.sin(), a.cos()])])
+    assert error(P[0], exact) <= 1e-13
+    slope, = torch.autograd.grad(P[0, 0, 1], M)
+    exact = a.cos() * torch.tensor([[0.0, 1.0], [-1.0, 0.0]], dtype=torch.float64)
+    assert float((slope[0] - exact).abs().max()) <= 1e-13
+
+
+def test_masks_come_from_the_published_generator():
+    """Known answers that Random123, the authors' code of Philox, ships."""
+    assert dropout.philox((0, 0, 0, 0), (0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)
+    ones = 2**32 - 1
+    assert dropout.philox((ones,) * 4, (ones, ones)) == (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)

@@ -15,7 +15,8 @@
 namespace rotrnn::testing {
 
 inline ModelOptions network_options(nlohmann::json settings) {
-  for (const char* other : {"training", "step", "sequences", "loss", "quantiles", "delta"}) {
+  for (const char* other : {"training", "step", "sequences", "loss", "quantiles", "delta",
+                            "global_lr", "recurrent_lr", "weight_decay", "steps"}) {
     settings.erase(other);
   }
   return options_of(settings);
@@ -49,7 +50,12 @@ struct NetworkCase {
       target_values.assign(wanted.begin(), wanted.end());
       loss.loss = Loss::mean_square;
     }
+    if (settings.contains("loss")) loss.loss = parse_loss(settings.at("loss"));
+    loss.delta = settings.value("delta", loss.delta);
+    loss.quantiles = settings.value("quantiles", loss.quantiles);
     loss.class_weights = recorded["class_weights"];
+    const Doubles weights = recorded["example_weights"];
+    example_weights.assign(weights.begin(), weights.end());
     sequences = settings.at("sequences").get<std::vector<int64_t>>();
     input.batch = {offsets, tokens, values};
     input.mode = settings.at("training") ? Mode::train : Mode::evaluate;
@@ -79,7 +85,7 @@ struct NetworkCase {
 
   Targets targets() const {
     return {output_rows(network.options(), network.shape(), input.batch), classes.data(),
-            target_values.data(), nullptr};
+            target_values.data(), example_weights.empty() ? nullptr : example_weights.data()};
   }
   size_t outputs() const { return static_cast<size_t>(network.shape().outputs); }
   size_t depth() const { return static_cast<size_t>(network.options().depth); }
@@ -104,7 +110,7 @@ struct NetworkCase {
   Recorded recorded;
   Network network;
   std::vector<int64_t> offsets, tokens, classes, sequences;
-  std::vector<float> values, target_values;
+  std::vector<float> values, target_values, example_weights;
   LossOptions loss;
   NetworkInput input;
 };
