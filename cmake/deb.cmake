@@ -21,10 +21,8 @@ set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 
-# LibTorch takes its threads from OpenMP, and so should the BLAS beneath it.
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME rotrnn)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS libopenblas0-openmp)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "linear recurrent networks for long sequences
 Trains RotRNN, LRU, S5, S4D, S4 and Liquid-S4 on a CPU, compares them, exports
 and streams what was trained, and shows it in the browser.
@@ -57,7 +55,7 @@ constant memory, or whole sequences. Needs no LibTorch.
 This package has the headers and the files for CMake and pkg-config.")
 
 # Of what package/rotrnn-dependencies.cmake.in looks for.
-list(APPEND dev_depends "librotrnn-runtime-dev ${same}" libtorch-dev libfmt-dev nlohmann-json3-dev
+list(APPEND dev_depends "librotrnn-runtime-dev ${same}" libfmt-dev nlohmann-json3-dev
      libtomlplusplus-dev
      zlib1g-dev libarchive-dev libcurl4-openssl-dev libssl-dev libpng-dev libjpeg-dev
      libsndfile1-dev pkg-config)
@@ -67,10 +65,12 @@ endif()
 list(JOIN dev_depends ", " CPACK_DEBIAN_DEV_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME librotrnn-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS libtorch-dev)  # rotrnn/torch/modules.h
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
-set(CPACK_COMPONENT_DEV_DESCRIPTION "linear recurrent layers and their training for LibTorch
-RotRNN, LRU, S5, S4D, S4 and Liquid-S4 as LibTorch modules on fused CPU
-kernels, whole networks of them, their data and their training.
+set(CPACK_COMPONENT_DEV_DESCRIPTION "linear recurrent layers and their training
+RotRNN, LRU, S5, S4D, S4 and Liquid-S4 on fused CPU kernels, whole networks of
+them, their data and their training.
 
-This package has the static library and its headers.")
+This package has the static libraries and their headers, among them one with
+layers and networks as modules of LibTorch.")
 include(CPack)

@@ -51,7 +51,9 @@ target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
 foreach(folder data distributed io kernels layers network spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
-          FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE PATTERN "state_space" EXCLUDE)
+          FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
+          # Inside the layers, with Eigen, which clients need not have.
+          REGEX "/state_space/(hippo|dplr)\\.h$" EXCLUDE REGEX "/s4/system\\.h$" EXCLUDE)
 endforeach()
 
 # The engine for programs with a LibTorch, which compile the header.
