@@ -1,4 +1,4 @@
-# cpack -G DEB: four packages, divided as Debian divides libraries.
+# cpack -G DEB: five packages (four without LibTorch), divided as Debian divides libraries.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME rotrnn)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "")  # the first line of each description below
@@ -13,6 +13,9 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL program runtime runtime-dev dev)
+if(TARGET rotrnn_c10d)
+  list(APPEND CPACK_COMPONENTS_ALL c10d)
+endif()
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian/documents.cmake)
 set(CPACK_ROTRNN_SOURCE ${PROJECT_SOURCE_DIR})
 
@@ -28,6 +31,16 @@ Trains RotRNN, LRU, S5, S4D, S4 and Liquid-S4 on a CPU, compares them, exports
 and streams what was trained, and shows it in the browser.
 
 This package has the program, its configs and its documentation.")
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_SUGGESTS rotrnn-c10d)
+
+set(CPACK_DEBIAN_C10D_PACKAGE_NAME rotrnn-c10d)
+set(CPACK_DEBIAN_C10D_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_C10D_PACKAGE_ENHANCES rotrnn)
+set(CPACK_COMPONENT_C10D_DESCRIPTION "rotrnn with several processes and machines
+Processes that train one network together talk through LibTorch's c10d with
+Gloo. rotrnn loads this library when it is one of several.
+
+This package has the library alone; LibTorch comes with it.")
 
 set(runtime librotrnn-runtime0)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME ${runtime})
@@ -39,7 +52,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_CONTROL_EXTRA ${PROJECT_BINARY_DIR}/package/shl
     ${PROJECT_SOURCE_DIR}/cmake/debian/triggers)
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "trained recurrent networks in C and C++ programs
 Loads a model that rotrnn exported and feeds it one sample at a time, in
-constant memory, or whole sequences. Needs no LibTorch.
+constant memory, or whole sequences. Needs nothing else.
 
 This package has the shared library.")
 
@@ -50,7 +63,7 @@ set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_RUNTIME-DEV_PACKAGE_DEPENDS "${runtime} ${same}")
 set(CPACK_COMPONENT_RUNTIME-DEV_DESCRIPTION "trained recurrent networks in C and C++ programs (headers)
 Loads a model that rotrnn exported and feeds it one sample at a time, in
-constant memory, or whole sequences. Needs no LibTorch.
+constant memory, or whole sequences. Needs nothing else.
 
 This package has the headers and the files for CMake and pkg-config.")
 

@@ -1,5 +1,6 @@
 """The Debian packages: built, looked at, unpacked into an empty root, and the program run from there."""
 
+import os
 import re
 import shutil
 import stat
@@ -9,7 +10,8 @@ import unittest
 
 from common import BUILD, SOURCE, VERSION, WORK, assert_no_paths, files_of, fresh, own_manifest, run
 
-NAMES = ["librotrnn-dev", "librotrnn-runtime-dev", "librotrnn-runtime0", "rotrnn"]
+TORCH = os.environ["ROTRNN_TORCH"] == "1"  # whether the build found LibTorch
+NAMES = ["librotrnn-dev", "librotrnn-runtime-dev", "librotrnn-runtime0", "rotrnn", *["rotrnn-c10d"] * TORCH]
 
 
 def field(package, name):
@@ -68,8 +70,8 @@ class Deb(unittest.TestCase):
                 self.assertIn(f"(= {VERSION})", choice)
             else:
                 self.assertTrue(there & set(names), f"a package depends on {choice}")
-        for path in self.packages.values():
-            self.assertNotIn("torch", field(path, "Depends"))
+        for name, path in self.packages.items():
+            self.assertEqual("libtorch" in field(path, "Depends"), name == "rotrnn-c10d")
         self.assertEqual(field(self.packages["librotrnn-dev"], "Suggests"), "libtorch-dev")
 
     def test_files(self):
@@ -85,6 +87,14 @@ class Deb(unittest.TestCase):
         out = WORK / "run"
         run(program, "train", config, "--out", out, "--set", "training.steps=20")
         self.assertIn('"step":20', (out / "metrics.jsonl").read_text().replace(" ", ""))
+
+    @unittest.skipUnless(TORCH, "no LibTorch")
+    def test_processes(self):
+        """The program finds its c10d where the package puts it."""
+        program = self.root / "usr/bin/rotrnn"
+        environment = {k: v for k, v in os.environ.items() if k != "ROTRNN_C10D"}
+        self.assertIn(f"processes  {self.root}/usr/lib/", run(program, "--version", env=environment))
+        self.assertIn("16,777,216", run(program, "launch", "-n", "2", "--", "bench", "messages", env=environment))
 
 
 if __name__ == "__main__":
