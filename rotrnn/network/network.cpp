@@ -73,7 +73,7 @@ struct Workspace::Impl {
   ReferencePass reference;
   std::vector<float> y;  // of the reference pass
   size_t sequences = 0;
-  bool pending = false;  // a reference pass can run backward
+  bool pending = false;  // a reference pass, or one without sequences, can run backward
 };
 
 Workspace::Workspace() : impl(std::make_unique<Impl>()) {}
@@ -135,7 +135,10 @@ std::span<const float> Network::forward(const NetworkInput& input, Workspace& wo
   check(input);
   w.pending = false;
   w.sequences = input.batch.sequences();
-  if (w.sequences == 0) return {};
+  if (w.sequences == 0) {
+    w.pending = input.backward;
+    return {};
+  }
   {
     const kernels::Stopwatch watch(map_seconds(engine));
     w.maps.forward(options_, w.layers_of(options_, weights_).values,
@@ -162,7 +165,14 @@ std::span<const float> Network::forward(const NetworkInput& input, Workspace& wo
 void Network::backward(const NetworkOutputGradient& gradient, Workspace& workspace,
                        FlatArray& parameters, const NetworkInputGradient& input) {
   Workspace::Impl& w = *workspace.impl;
+  const auto take_pending = [&] {
+    if (!w.pending) {
+      throw std::logic_error("backward: there is no forward pass that has kept what it needs");
+    }
+    w.pending = false;
+  };
   if (w.sequences == 0) {
+    take_pending();
     std::fill(parameters.all().begin(), parameters.all().end(), 0.0f);
     return;
   }
@@ -173,10 +183,7 @@ void Network::backward(const NetworkOutputGradient& gradient, Workspace& workspa
     w.maps.backward(options_, layers.values, threads_of(engine), layers.gradients);
     return layers.write_gradients(parameters);
   }
-  if (!w.pending) {
-    throw std::logic_error("backward: there is no forward pass that has kept what it needs");
-  }
-  w.pending = false;
+  take_pending();
   const size_t states = w.sequences * state_size();
   std::vector<double> dy =
       gradient.y == nullptr ? std::vector<double>(w.y.size()) : in_double(gradient.y, w.y.size());

@@ -527,7 +527,7 @@ def network_case(name, seed, with_gradients=False, **changes):
     rng = np.random.default_rng(seed)
     parameters = common.as_kept(network_parameters(rng, options))
     offsets = offsets_of((5, 1, 3))
-    u = rng.standard_normal((offsets[-1], options["channels"]))
+    u = common.as_kept({"u": rng.standard_normal((offsets[-1], options["channels"]))})["u"]
     stages = network(options, parameters, u, offsets)
     case = {"options": options, "parameters": parameters, "input": {"u": u}, "offsets": offsets,
             "outputs": stages, "gradients": {}}

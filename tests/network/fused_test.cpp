@@ -1,49 +1,25 @@
 // Whole networks on the fused kernels against their twins in double: the error may be at most four
-// times that of plain float code, which is the twins in float, or what ATen had in float32.
+// times that of plain float32 code, which the twins in float are.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <regex>
 
-#include "tests/network/network_fixture.h"
 #include "tests/network/passes.h"
 
 namespace rotrnn {
 namespace {
 
-using testing::cases_of;
-using testing::normal_floats;
-using testing::PassInput;
+using testing::fused;
 using testing::Results;
-
-struct Case {
-  std::string name;
-  ModelOptions model;
-  DataShape shape{InputKind::channels, 3, TargetKind::classes, 4};
-  std::vector<int64_t> lengths{5, 1, 70, 130};
-  bool evaluating = false;
-  bool states = false;
-};
-
-void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.name;
-}
-
-ModelOptions base() {
-  ModelOptions m;
-  m.width = 13;
-  m.state = 15;
-  m.heads = 3;
-  m.depth = 3;
-  m.init.theta_max = 3;
-  return m;
-}
+using testing::twins;
+using Case = testing::PassCase;
 
 template <class Change>
 Case make_case(const std::string& name, const Change& change) {
   Case c;
-  c.model = base();
+  c.model = testing::odd_sizes();
   change(c);
   c.name = name;
   return c;
@@ -222,61 +198,6 @@ std::vector<Case> random_cases() {
     }));
   }
   return out;
-}
-
-// A network of a seed, and all that goes into a pass, in float32.
-struct Problem {
-  Problem(const Case& c, uint64_t seed) : network(c.model, c.shape, seed) {
-    Random random(seed, RandomSite::trial);
-    for (const int64_t length : c.lengths) {
-      offsets.push_back(offsets.back() + length);
-      numbers.push_back(100 + std::ssize(numbers));
-    }
-    const auto rows = static_cast<size_t>(offsets.back());
-    if (c.shape.input == InputKind::tokens) {
-      for (size_t i = 0; i < rows; ++i) {
-        tokens.push_back(random.below(static_cast<uint32_t>(c.shape.inputs)));
-      }
-    } else {
-      values = normal_floats(random, rows * static_cast<size_t>(c.shape.inputs));
-    }
-    input.network.batch = {offsets, tokens, values};
-    input.network.mode = c.evaluating ? Mode::evaluate : Mode::train;
-    input.network.dropout = {5, 2, numbers};
-    const size_t y =
-        output_rows(c.model, c.shape, input.network.batch) * static_cast<size_t>(c.shape.outputs);
-    input.dy = [dy = normal_floats(random, y)](const auto&) { return dy; };
-    if (c.evaluating) {
-      for (float& x : network.weights().buffers()) x += 0.3f;
-    }
-    // The fused channel kernels have no reverse state.
-    const bool reverse = c.model.bidirectional && c.model.layer != "s4d";
-    const size_t states = numbers.size() * network.state_size();
-    for (int64_t l = 0; c.states && l < c.model.depth; ++l) {
-      for (auto* to : {&input.initial, &input.dfinal}) {
-        to->push_back({normal_floats(random, states), normal_floats(random, reverse ? states : 0)});
-      }
-    }
-  }
-  Problem(const Problem&) = delete;
-
-  Network network;
-  std::vector<int64_t> offsets{0}, numbers, tokens;
-  std::vector<float> values;
-  PassInput input;
-};
-
-Results fused(const Case& c, uint64_t seed, MemoryMode memory, int threads) {
-  Problem p(c, seed);
-  p.network.engine.memory = memory;
-  p.network.engine.threads = threads;
-  return run_fused(p.network, p.input);
-}
-
-template <class T>
-Results twins(const Case& c, uint64_t seed) {
-  Problem p(c, seed);
-  return testing::run_twins<T>(p.network, p.input);
 }
 
 // Squares of a tensor's errors and of its values, and the values, summed over elements and seeds.

@@ -28,7 +28,7 @@ inline std::vector<float> normal_floats(Random& random, size_t count, double mea
 struct PassInput {
   NetworkInput network;
   std::vector<TwinStatesOf<float>> initial, dfinal;
-  std::function<std::vector<float>(std::vector<double> y)> dy;
+  std::function<std::vector<double>(const std::vector<double>& y)> dy;
 };
 
 namespace detail {
@@ -85,7 +85,8 @@ inline Results run_fused(Network& network, PassInput in) {
   const auto y = network.forward(input, workspace);
   Results out{{"y", detail::doubles(y)}};
   detail::add_states("final", final, out);
-  const std::vector<float> dy = in.dy(out["y"]);
+  const std::vector<double> exact = in.dy(out["y"]);
+  const std::vector<float> dy(exact.begin(), exact.end());
   FlatArray gradients(network.layout());
   std::vector<float> dvalues(input.batch.values.size());
   network.backward({dy.data(), detail::views<const float>(in.dfinal)}, workspace, gradients,
@@ -109,7 +110,7 @@ Results run_twins(Network& network, const PassInput& in) {
   maps.forward(m, layers.values, longest_of(in.network.batch.offsets), 1, false);
   TwinPass<T> pass;
   const auto y = pass.forward(
-      m, network.shape(), {}, weights, maps,
+      m, network.shape(), network.engine, weights, maps,
       {in.network.batch, in.network.mode, in.network.dropout, detail::as<T>(in.initial)});
   Results out{{"y", detail::doubles(y)}};
   auto final = pass.final();
@@ -118,7 +119,7 @@ Results run_twins(Network& network, const PassInput& in) {
     if (in.dfinal[l].reverse.empty()) final[l].reverse.clear();
   }
   detail::add_states("final", final, out);
-  const std::vector<float> dy = in.dy(out["y"]);
+  const std::vector<double> dy = in.dy(out["y"]);
   auto g =
       pass.backward(m, layers, weights, maps, {dy.begin(), dy.end()}, detail::as<T>(in.dfinal));
   detail::add_gradients(network.layout(), g.parameters, out);
@@ -137,6 +138,86 @@ Results run_twins(Network& network, const PassInput& in) {
     out[at + "var"] = detail::doubles(pass.running()[l].second);
   }
   return out;
+}
+
+/// Which network, and on what it is run.
+struct PassCase {
+  std::string name;
+  ModelOptions model;
+  DataShape shape{InputKind::channels, 3, TargetKind::classes, 4};
+  std::vector<int64_t> lengths{5, 1, 70, 130};
+  bool evaluating = false;
+  bool states = false;
+};
+
+inline void PrintTo(const PassCase& c, std::ostream* out) {
+  *out << c.name;
+}
+
+/// Of no size that fits a vector.
+inline ModelOptions odd_sizes() {
+  ModelOptions m;
+  m.width = 13;
+  m.state = 15;
+  m.heads = 3;
+  m.depth = 3;
+  m.init.theta_max = 3;
+  return m;
+}
+
+/// A network of a seed, and all that goes into a pass, in float32.
+struct Problem {
+  Problem(const PassCase& c, uint64_t seed) : network(c.model, c.shape, seed) {
+    Random random(seed, RandomSite::trial);
+    for (const int64_t length : c.lengths) {
+      offsets.push_back(offsets.back() + length);
+      numbers.push_back(100 + std::ssize(numbers));
+    }
+    const auto rows = static_cast<size_t>(offsets.back());
+    if (c.shape.input == InputKind::tokens) {
+      for (size_t i = 0; i < rows; ++i) {
+        tokens.push_back(random.below(static_cast<uint32_t>(c.shape.inputs)));
+      }
+    } else {
+      values = normal_floats(random, rows * static_cast<size_t>(c.shape.inputs));
+    }
+    input.network.batch = {offsets, tokens, values};
+    input.network.mode = c.evaluating ? Mode::evaluate : Mode::train;
+    input.network.dropout = {5, 2, numbers};
+    const size_t y =
+        output_rows(c.model, c.shape, input.network.batch) * static_cast<size_t>(c.shape.outputs);
+    input.dy = [dy = detail::doubles(normal_floats(random, y))](const auto&) { return dy; };
+    if (c.evaluating) {
+      for (float& x : network.weights().buffers()) x += 0.3f;
+    }
+    // The fused channel kernels have no reverse state.
+    const bool reverse = c.model.bidirectional && c.model.layer != "s4d";
+    const size_t states = numbers.size() * network.state_size();
+    for (int64_t l = 0; c.states && l < c.model.depth; ++l) {
+      for (auto* to : {&input.initial, &input.dfinal}) {
+        to->push_back({normal_floats(random, states), normal_floats(random, reverse ? states : 0)});
+      }
+    }
+  }
+  Problem(const Problem&) = delete;
+
+  Network network;
+  std::vector<int64_t> offsets{0}, numbers, tokens;
+  std::vector<float> values;
+  PassInput input;
+};
+
+inline Results fused(const PassCase& c, uint64_t seed, MemoryMode memory, int threads) {
+  Problem p(c, seed);
+  p.network.engine.memory = memory;
+  p.network.engine.threads = threads;
+  return run_fused(p.network, p.input);
+}
+
+template <class T>
+Results twins(const PassCase& c, uint64_t seed) {
+  Problem p(c, seed);
+  return run_twins<T>(p.network, p.input);
 }
 
 }  // namespace rotrnn::testing
