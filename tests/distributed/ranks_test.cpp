@@ -7,16 +7,17 @@
 #include <mutex>
 #include <thread>
 
-#include "rotrnn/model/sequence_model.h"
-#include "rotrnn/training/loader.h"
-#include "tests/support/examples.h"
-#include "tests/support/tensors.h"
+#include "rotrnn/distributed/shard.h"
+#include "rotrnn/network/losses.h"
+#include "tests/network/passes.h"
+#include "tests/support/numbers.h"
 
 namespace rotrnn {
 namespace {
 
-using test::relative_error;
-using torch::Tensor;
+using testing::Doubles;
+using testing::relative_error;
+using testing::Results;
 
 // Sums what `size` threads bring.
 class Meeting {
@@ -29,7 +30,7 @@ class Meeting {
     EXPECT_EQ(sums_.size(), count);
     for (size_t i = 0; i < count; ++i) sums_[i] += values[i];
     ++came_;
-    ++rounds_;
+    ++calls_;
     if (came_ == size_) {
       came_ = 0;
       result_ = sums_;
@@ -40,10 +41,10 @@ class Meeting {
     }
     std::copy(result_.begin(), result_.end(), values);
   }
-  int calls() const { return rounds_; }
+  int calls() const { return calls_; }
 
  private:
-  int size_, came_ = 0, round_ = 0, rounds_ = 0;
+  int size_, came_ = 0, round_ = 0, calls_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<double> sums_, result_;
@@ -52,13 +53,19 @@ class Meeting {
 struct Case {
   std::string name, layer;
   bool prenorm;
-  Kernels kernels;
-  torch::ScalarType type;
+  bool twins;  // in double
 };
 
-class Ranks : public testing::TestWithParam<Case> {};
+void PrintTo(const Case& c, std::ostream* out) {
+  *out << c.name;
+}
 
-SequenceModel make_model(const Case& c) {
+class Ranks : public ::testing::TestWithParam<Case> {};
+
+const DataShape kShape{InputKind::channels, 2, TargetKind::values, 3};
+constexpr size_t kInputs = 2, kOutputs = 3;
+
+Network make_network(const Case& c) {
   ModelOptions m;
   m.layer = c.layer;
   m.width = 6;
@@ -67,135 +74,115 @@ SequenceModel make_model(const Case& c) {
   m.depth = 3;
   m.dropout = 0.3;
   m.prenorm = c.prenorm;
+  m.s5.blocks = 1;
   m.s4.max_length = 64;
-  DataShape shape;
-  shape.input = InputKind::channels;
-  shape.inputs = 2;
-  shape.target = TargetKind::values;
-  shape.outputs = 3;
-  SequenceModel model(m, shape, 1);
-  model->to(c.type);
-  model->engine.kernels = c.kernels;
-  model->engine.threads = 1;
-  model->train();
-  return model;
+  Network network(m, kShape, 1);
+  network.engine.threads = 1;
+  return network;
 }
 
-// One rank's share of the loss of the mean over all sequences.
-void compute(SequenceModel& model, const std::vector<Tensor>& sequences, const Tensor& targets,
-             const std::vector<int64_t>& mine) {
-  std::vector<Tensor> values;
+struct Data {
+  std::vector<int64_t> lengths{3, 40, 1, 17, 25, 8}, all{0, 1, 2, 3, 4, 5};
+  std::vector<std::vector<float>> sequences;
+  std::vector<float> targets;
+
+  Data() {
+    Random random(3, RandomSite::trial);
+    for (const int64_t i : all) {
+      // Shifted by the sequence, so that statistics of a part are far from those of all.
+      sequences.push_back(testing::normal_floats(
+          random, kInputs * static_cast<size_t>(lengths[static_cast<size_t>(i)]),
+          static_cast<double>(i)));
+    }
+    targets = testing::normal_floats(random, all.size() * kOutputs);
+  }
+};
+
+// What one rank computes: its share of the loss of the mean over all sequences.
+Results compute(const Case& c, Network& network, const Data& data,
+                const std::vector<int64_t>& mine) {
+  std::vector<float> values, targets;
   std::vector<int64_t> offsets{0};
   for (const int64_t i : mine) {
-    values.push_back(sequences[static_cast<size_t>(i)]);
-    offsets.push_back(offsets.back() + values.back().size(0));
+    const auto at = static_cast<size_t>(i);
+    values.insert(values.end(), data.sequences[at].begin(), data.sequences[at].end());
+    offsets.push_back(offsets.back() + data.lengths[at]);
+    const auto from = data.targets.begin() + static_cast<ptrdiff_t>(at * kOutputs);
+    targets.insert(targets.end(), from, from + kOutputs);
   }
-  const Packed input(torch::cat(values), offsets);
-  const Tensor y = model->forward(input, {7, 3, mine}).y;
-  const Tensor goal = targets.index_select(0, torch::tensor(mine));
-  (loss_of(TargetKind::values, y, goal) *
-   (static_cast<double>(mine.size()) / static_cast<double>(sequences.size())))
-      .backward();
+  testing::PassInput in;
+  in.network.batch = {offsets, {}, values};
+  in.network.mode = Mode::train;
+  in.network.dropout = {7, 3, mine};
+  in.dy = [&](const Doubles& y) {
+    Doubles dy(y.size());
+    loss_of<double>({Loss::mean_square}, {mine.size(), nullptr, targets.data()}, y.data(), kOutputs,
+                    dy.data(),
+                    static_cast<double>(mine.size()) / static_cast<double>(data.all.size()));
+    return dy;
+  };
+  return c.twins ? testing::run_twins<double>(network, in) : testing::run_fused(network, in);
 }
 
 TEST_P(Ranks, SumToTheWholeBatch) {
-  torch::manual_seed(3);
   const Case& c = GetParam();
-  const std::vector<int64_t> lengths{3, 40, 1, 17, 25, 8};
-  std::vector<Tensor> sequences;
-  std::vector<int64_t> all;
-  for (const int64_t length : lengths) {
-    // Shifted by the sequence, so that statistics of a part are far from those of all.
-    sequences.push_back(torch::randn({length, 2}, c.type) + static_cast<double>(all.size()));
-    all.push_back(static_cast<int64_t>(all.size()));
-  }
-  const Tensor targets = torch::randn({6, 3}, c.type);
-  SequenceModel whole = make_model(c);
-  compute(whole, sequences, targets, all);
-
+  const Data data;
+  Network one = make_network(c);
+  const Results whole = compute(c, one, data, data.all);
   for (const int size : {2, 3}) {
     Meeting meeting(size);
-    std::vector<SequenceModel> models;
+    std::vector<Results> parts(static_cast<size_t>(size));
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < size; ++rank) models.push_back(make_model(c));
     for (int rank = 0; rank < size; ++rank) {
       threads.emplace_back([&, rank] {
-        SequenceModel& model = models[static_cast<size_t>(rank)];
-        model->engine.reduce = [&](double* v, size_t n) { meeting.sum(v, n); };
-        compute(model, sequences, targets, take_shard(lengths, {rank, size}));
+        Network network = make_network(c);
+        network.engine.reduce = [&](double* v, size_t n) { meeting.sum(v, n); };
+        parts[static_cast<size_t>(rank)] =
+            compute(c, network, data, take_shard(data.lengths, {rank, size}));
       });
     }
     for (std::thread& thread : threads) thread.join();
-    EXPECT_EQ(meeting.calls(), 3 * 2 * size);  // a block: once forward, once backward
+    // A block: forward once, or for the mean and then for the squares about it; backward once.
+    EXPECT_EQ(meeting.calls(), 3 * (c.twins ? 3 : 2) * size);
     // Rounding in another order, through three norms.
-    const double tolerance = c.type == torch::kFloat64 ? 1e-11 : 2e-4;
-    const auto expected = whole->named_parameters();
-    for (const auto& p : expected) {
-      Tensor sum = torch::zeros_like(p.value());
-      for (auto& model : models) sum += model->named_parameters()[p.key()].grad();
-      EXPECT_LE(relative_error(sum, p.value().grad(), 1e-3), tolerance) << size << " " << p.key();
+    const double tolerance = c.twins ? 1e-11 : 2e-4;
+    for (const auto& p : one.layout().parameters) {
+      const std::string name = "d " + p.name;
+      Doubles sum(p.count);
+      for (const Results& part : parts) {
+        for (size_t i = 0; i < p.count; ++i) sum[i] += part.at(name)[i];
+      }
+      EXPECT_LE(relative_error(sum, whole.at(name), 1e-3), tolerance) << size << " " << name;
     }
-    for (const auto& b : whole->named_buffers()) {
-      for (auto& model : models) {
-        EXPECT_LE(relative_error(model->named_buffers()[b.key()], b.value()), 1e-5) << b.key();
+    for (const auto& b : one.layout().buffers) {
+      if (b.integer) continue;
+      for (const Results& part : parts) {
+        EXPECT_LE(relative_error(part.at(b.name), whole.at(b.name)), 1e-5) << b.name;
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, Ranks,
-    testing::Values(Case{"fused", "rotrnn", true, Kernels::fused, torch::kFloat32},
-                    Case{"fused_postnorm", "rotrnn", false, Kernels::fused, torch::kFloat32},
-                    Case{"reference", "rotrnn", true, Kernels::reference, torch::kFloat64},
-                    Case{"reference_postnorm", "lru", false, Kernels::reference, torch::kFloat64},
-                    Case{"channels", "s4d", true, Kernels::fused, torch::kFloat32},
-                    Case{"convolution", "s4", true, Kernels::reference, torch::kFloat64}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Ranks,
+                         ::testing::Values(Case{"fused", "rotrnn", true, false},
+                                           Case{"fused_postnorm", "rotrnn", false, false},
+                                           Case{"fused_s5", "s5", true, false},
+                                           Case{"fused_channels", "s4d", true, false},
+                                           Case{"fused_convolution", "s4", false, false},
+                                           Case{"twins", "rotrnn", true, true},
+                                           Case{"twins_postnorm", "lru", false, true},
+                                           Case{"twins_channels", "s4d", false, true},
+                                           Case{"twins_convolution", "s4", true, true}),
+                         [](const auto& info) { return info.param.name; });
 
-TEST(Loader, SharesOfAllRanksMakeTheStep) {
-  const Examples examples = test::token_examples(12, 5, 7);
-  const DataShape shape{InputKind::tokens, 7, TargetKind::classes, 12};
-  std::vector<double> weights;
-  for (int i = 0; i < 12; ++i) weights.push_back(1 + i);  // example i is of class i
-  for (const bool weighted : {false, true}) {
-    const Sampler sampler(12, 8, 5);
-    std::vector<int64_t> seen;
-    double total = 0, part_tokens = 0;
-    for (int rank = 0; rank < 3; ++rank) {
-      BatchLoader loader(examples, shape, sampler, 0, 1, 2, {rank, 3},
-                         weighted ? weights : std::vector<double>{});
-      double whole = 0, mine = 0;
-      for (const int64_t i : Sampler(sampler).batch(0)) whole += weighted ? 1.0 + i : 1.0;
-      for (const Batch& part : loader.next()) {
-        EXPECT_FALSE(part.stand_in);
-        total += part.share;
-        part_tokens += static_cast<double>(part.tokens);
-        mine = 0;
-        for (const int64_t i : part.sequences) mine += weighted ? 1.0 + i : 1.0;
-        EXPECT_NEAR(part.share, mine / whole, 1e-12);
-        seen.insert(seen.end(), part.sequences.begin(), part.sequences.end());
-      }
-    }
-    EXPECT_NEAR(total, 1, 1e-12);
-    EXPECT_EQ(part_tokens, 3 * 8 * 5);  // every rank counts the tokens of all
-    auto batch = Sampler(sampler).batch(0);
-    std::sort(batch.begin(), batch.end());
-    std::sort(seen.begin(), seen.end());
-    EXPECT_EQ(seen, batch);
-  }
-}
-
-TEST(Loader, GivesAStandInToWhomNothingFalls) {
-  const Examples examples = test::token_examples(4, 5, 7);
-  const DataShape shape{InputKind::tokens, 7, TargetKind::classes, 4};
-  // 5 tokens a sequence and 5 a batch: one sequence for two ranks.
-  BatchLoader loader(examples, shape, Sampler(std::vector<int64_t>(4, 5), 5, 0), 0, 1, 1, {1, 2});
-  const auto parts = loader.next();
-  ASSERT_EQ(parts.size(), 1u);
-  EXPECT_TRUE(parts[0].stand_in);
-  EXPECT_EQ(parts[0].share, 0);
-  EXPECT_EQ(parts[0].input.layout->sequences(), 1);
+// Norms of states are of a rank's own sequences and wait for nobody.
+TEST(RanksAlone, LookAtNormsWithoutTheOthers) {
+  Network network = make_network({"", "rotrnn", true, false});
+  network.engine.reduce = [](double*, size_t) { ADD_FAILURE() << "waits for the others"; };
+  const std::vector<int64_t> offsets{0, 2};
+  const std::vector<float> values{1, 2, 3, 4};
+  Workspace workspace;
+  EXPECT_EQ(network.state_norms({offsets, {}, values}, workspace).blocks.size(), 3u);
 }
 
 }  // namespace

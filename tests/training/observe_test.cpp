@@ -5,20 +5,18 @@
 #include <algorithm>
 #include <complex>
 
-#include "rotrnn/layers/lru.h"
-#include "rotrnn/layers/s4.h"
-#include "rotrnn/layers/s4d.h"
-#include "tests/support/tensors.h"
+#include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/tensors.h"
+#include "tests/layers/double_layer.h"
 
 namespace rotrnn {
 namespace {
 
-using torch::Tensor;
 using Complex = std::complex<double>;
 
 const DataShape kTokens{InputKind::tokens, 5, TargetKind::classes, 3};
 
-SequenceModel model_of(const std::string& layer, int64_t width, int64_t state) {
+Network network_of(const std::string& layer, int64_t width, int64_t state) {
   ModelOptions m;
   m.layer = layer;
   m.width = width;
@@ -26,7 +24,7 @@ SequenceModel model_of(const std::string& layer, int64_t width, int64_t state) {
   m.heads = 2;
   m.depth = 2;
   m.s4.max_length = 32;
-  return SequenceModel(m, kTokens, 3);
+  return Network(m, kTokens, 3);
 }
 
 std::vector<Complex> values_of(const nlohmann::ordered_json& layer) {
@@ -53,17 +51,20 @@ double distance(const std::vector<Complex>& a, const std::vector<Complex>& b) {
 constexpr double kDigits = 1e-6;  // six digits of numbers up to 1
 
 TEST(LambdaLine, LruFromItsParameters) {
-  const SequenceModel model = model_of("lru", 6, 8);
-  const auto line = lambda_line(*model, 70);
+  Network network = network_of("lru", 6, 8);
+  const auto line = lambda_line(network, 70);
   EXPECT_EQ(line.at("step"), 70);
   EXPECT_EQ(line.at("split"), "lambda");
   ASSERT_EQ(line.at("layers").size(), 2u);
   for (size_t block = 0; block < 2; ++block) {
-    const auto* layer = dynamic_cast<LruImpl*>(model->blocks[block]->layer.get());
+    const std::string at = "blocks." + std::to_string(block) + ".layer.";
+    const auto nu = network.weights().find(at + "nu_log");
+    const auto theta = network.weights().find(at + "theta_log");
+    ASSERT_EQ(nu.size(), 4u);
     std::vector<Complex> expected;
-    for (int64_t i = 0; i < 4; ++i) {
-      const double nu = layer->nu_log[i].item<double>(), theta = layer->theta_log[i].item<double>();
-      expected.push_back(std::exp(Complex(-std::exp(nu), std::exp(theta))));
+    for (size_t i = 0; i < 4; ++i) {
+      expected.push_back(std::exp(
+          Complex(-std::exp(static_cast<double>(nu[i])), std::exp(static_cast<double>(theta[i])))));
     }
     EXPECT_EQ(line.at("layers")[block].at("of"), 4);
     EXPECT_LE(distance(values_of(line.at("layers")[block]), expected), kDigits);
@@ -71,59 +72,94 @@ TEST(LambdaLine, LruFromItsParameters) {
 }
 
 TEST(LambdaLine, RotationsLieInTheDiskAndManyAreThinned) {
-  const auto line = lambda_line(*model_of("rotrnn", 4, 600), 0);
+  Network network = network_of("rotrnn", 4, 600);
+  const auto line = lambda_line(network, 0);
   const auto values = values_of(line.at("layers")[0]);
   EXPECT_EQ(line.at("layers")[0].at("of"), 300);
   EXPECT_EQ(values.size(), 128u);
   for (const Complex& value : values) EXPECT_LT(std::abs(value), 1);
 }
 
-// A step without input, on every unit vector of the state, has the eigenvalues as its own.
-TEST(LambdaLine, S4FromStepsWithoutInput) {
-  const SequenceModel model = model_of("s4", 3, 8);
-  const auto line = lambda_line(*model, 0);
-  const auto* layer = dynamic_cast<S4Impl*>(model->blocks[1]->layer.get());
-  torch::NoGradGuard no_grad;
-  const S4Steps steps = layer->steps();
-  const int64_t size = 2 * 3 * 4;
-  const Tensor units = torch::eye(size, torch::kFloat64);
-  const Tensor moved =
-      S4Impl::step(steps, units, torch::zeros({size, 3}, torch::kFloat64)).z.to(torch::kFloat64);
-  const Tensor found = torch::linalg_eigvals(moved.t()).contiguous();
-  std::vector<Complex> expected;
-  for (int64_t i = 0; i < size; ++i) {
-    const auto value = found.data_ptr<c10::complex<double>>()[i];
-    expected.emplace_back(value.real(), value.imag());
+// The characteristic equation of a step without input, x ← λ ⊙ x + p·Re(q·x), with real states
+// [Re x; Im x]: an eigenvalue μ with 1 = Σ_n ½·(q_n p_n/(μ - λ_n) + conj(q_n p_n)/(μ - conj λ_n)).
+TEST(LambdaLine, S4SolvesTheCharacteristicEquation) {
+  Network network = network_of("s4", 3, 8);
+  const auto line = lambda_line(network, 0);
+  const ModelOptions& m = network.options();
+  const auto values = layer_values(m, 1, network.weights());
+  const auto recurrence = layer_kind("s4").recurrence(m, values, false);
+  const auto& steps = std::get<ChannelSteps>(recurrence);
+  const auto found = values_of(line.at("layers")[1]);
+  ASSERT_EQ(found.size(), 2u * 3 * 4);
+  EXPECT_EQ(line.at("layers")[1].at("of"), 2 * 3 * 4);
+  ASSERT_FALSE(steps.p_re.empty());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const size_t channel = i / 8;
+    // 1 - the sum changes by its slope times what the line has been rounded by.
+    Complex sum = 0, slope = 0;
+    for (size_t n = channel * 4; n < channel * 4 + 4; ++n) {
+      const Complex lambda(steps.lambda_re[n], steps.lambda_im[n]);
+      const Complex pq =
+          Complex(steps.p_re[n], steps.p_im[n]) * Complex(steps.q_re[n], steps.q_im[n]) / 2.0;
+      sum += pq / (found[i] - lambda) + std::conj(pq) / (found[i] - std::conj(lambda));
+      slope -= pq / std::pow(found[i] - lambda, 2) +
+               std::conj(pq) / std::pow(found[i] - std::conj(lambda), 2);
+    }
+    EXPECT_LE(std::abs((1.0 - sum) / slope), kDigits) << i;
+    // All are different ones: with the equation they are all there are.
+    for (size_t k = channel * 8; k < i; ++k) EXPECT_GT(std::abs(found[i] - found[k]), 1e-4);
   }
-  EXPECT_EQ(line.at("layers")[1].at("of"), size);
-  EXPECT_EQ(line.at("layers")[1].at("re").size(), static_cast<size_t>(size));
-  EXPECT_LE(distance(values_of(line.at("layers")[1]), expected), kDigits);
 }
 
 TEST(LambdaLine, S4dLooksAtWholeChannels) {
-  const SequenceModel model = model_of("s4d", 100, 32);
-  const auto line = lambda_line(*model, 0);
-  const auto* layer = dynamic_cast<S4DImpl*>(model->blocks[0]->layer.get());
-  const int64_t states = layer->recurrence().lambda.size(1);
+  Network network = network_of("s4d", 100, 32);
+  const auto line = lambda_line(network, 0);
+  const size_t states = 16;  // pairs of 32 real dimensions
   EXPECT_EQ(line.at("layers")[0].at("of"), 100 * states);
-  EXPECT_LE(line.at("layers")[0].at("re").size(), 128u);
-  EXPECT_EQ(line.at("layers")[0].at("re").size() % static_cast<size_t>(states), 0u);
+  EXPECT_EQ(line.at("layers")[0].at("re").size(), 128u);
+  EXPECT_EQ(line.at("layers")[0].at("re").size() % states, 0u);
+  // Those of the first channel come first.
+  const auto values = layer_values(network.options(), 0, network.weights());
+  const auto recurrence = layer_kind("s4d").recurrence(network.options(), values, false);
+  const auto& steps = std::get<ChannelSteps>(recurrence);
+  ASSERT_EQ(steps.lambda_re.size(), 100 * states);
+  std::vector<Complex> first, found = values_of(line.at("layers")[0]);
+  for (size_t n = 0; n < states; ++n) first.emplace_back(steps.lambda_re[n], steps.lambda_im[n]);
+  found.resize(states);
+  EXPECT_LE(distance(found, first), kDigits);
 }
 
-TEST(NormsLine, IsThatOfTheTrainerAndNullWithoutStates) {
-  const Packed batch(torch::tensor({0, 1, 2, 3, 4, 1}), std::vector<int64_t>{0, 4, 6});
-  SequenceModel model = model_of("rotrnn", 6, 8);
-  const auto line = norms_line(*model, batch, 9);
+TEST(LambdaLine, IsNullForALayerWithoutARecurrence) {
+  ModelOptions m = network_of("liquid_s4", 3, 8).options();
+  m.liquid_s4.mode = LiquidMode::reference;
+  Network network(m, kTokens, 3);
+  const auto line = lambda_line(network, 0);
+  ASSERT_EQ(line.at("layers").size(), 2u);
+  EXPECT_TRUE(line.at("layers")[0].is_null());
+}
+
+TEST(NormsLine, IsTheMeanOfTheNormsAndNullWithoutStates) {
+  const std::vector<int64_t> tokens{0, 1, 2, 3, 4, 1}, offsets{0, 4, 6};
+  const PackedInput batch{offsets, tokens, {}};
+  Workspace workspace;
+  Network network = network_of("rotrnn", 6, 8);
+  const auto line = norms_line(network, workspace, batch, 9);
   EXPECT_EQ(line.at("split"), "norms");
-  const auto norms = model->state_norms(batch);
-  double sum = 0;  // of the first block, token by token
-  for (int64_t t = 0; t < 6; ++t) {
-    const double a = norms[0][t][0].item<double>(), b = norms[0][t][1].item<double>();
-    sum += std::sqrt(a * a + b * b);
+  EXPECT_EQ(line.at("step"), 9);
+  const auto norms = network.state_norms(batch, workspace);
+  for (size_t block = 0; block < 2; ++block) {
+    double whole = 0, head = 0;  // token by token
+    for (size_t t = 0; t < 6; ++t) {
+      const double a = norms.blocks[block][2 * t], b = norms.blocks[block][2 * t + 1];
+      whole += std::sqrt(a * a + b * b);
+      head += a + b;
+    }
+    EXPECT_NEAR(line.at("whole")[block].get<double>(), whole / 6, 1e-5);  // float32
+    EXPECT_NEAR(line.at("head")[block].get<double>(), head / 12, 1e-5);
   }
-  EXPECT_NEAR(line.at("whole")[0].get<double>(), sum / 6, 1e-5);  // float32
   EXPECT_EQ(line.at("head").size(), 2u);
-  EXPECT_TRUE(norms_line(*model_of("s4", 6, 8), batch, 9).is_null());
+  Network convolution = network_of("s4", 6, 8);
+  EXPECT_TRUE(norms_line(convolution, workspace, batch, 9).is_null());
 }
 
 }  // namespace
