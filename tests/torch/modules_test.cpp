@@ -476,6 +476,17 @@ TEST(Graphs, OutliveTheirModule) {
   EXPECT_GT(first.abs().sum().item<double>(), 0);
 }
 
+TEST(Modules, AreOutlivedByTheirParameters) {
+  std::vector<Tensor> parameters, before;
+  {
+    const nn::Layer layer(small_layer());
+    parameters = layer->parameters();
+    for (const Tensor& p : parameters) before.push_back(p.clone());
+  }
+  const nn::Layer other(small_layer(), 1);  // takes memory that has become free
+  for (size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(parameters[i].equal(before[i]));
+}
+
 // One that kept its outputs would keep its memory for ever.
 TEST(Graphs, FreeTheirMemory) {
   nn::Layer layer(small_layer());
