@@ -12,7 +12,7 @@ the settings; `step/K/loss` (before the step), `step/K/grad/NAME`, `step/K/param
 `first/NAME` and `second/NAME`, the moments after the last step. Beside them `noise/K/…`: the same from the same start with
 gradients that are random, of magnitudes from 1e-12 to 10.
 
-77, which ctest takes as skipped, where PyTorch is not installed."""
+Where PyTorch is not installed it writes the file `skipped` instead, and returns 77, which ctest takes as skipped."""
 
 import argparse
 import json
@@ -26,11 +26,31 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.append(os.path.join(ROOT, "python", "rotrnn"))  # not the package, which needs the engine
 sys.dont_write_bytecode = True
 
+FILES = ("layers", "networks", "training")
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--make", metavar="DIR", required=True, help="where the files go")
+    parser.add_argument("--seed", type=int, default=1, help="of the cases")
+    return parser.parse_args()
+
+
+def skip(folder, reason):
+    """Says that there are no cases: old ones would be of another version."""
+    os.makedirs(folder, exist_ok=True)
+    for name in FILES:
+        if os.path.exists(os.path.join(folder, name + ".safetensors")):
+            os.remove(os.path.join(folder, name + ".safetensors"))
+    with open(os.path.join(folder, "skipped"), "w", encoding="ascii") as file:
+        file.write(f"{reason}; Debian: apt install python3-torch\n")
+    sys.exit(77)
+
+
 try:
     import torch
 except ModuleNotFoundError as missing:
-    print(f"skipped: {missing}; Debian: apt install python3-torch")
-    sys.exit(77)
+    skip(parse().make, missing)
 
 from plain import adamw, dropout, layers, losses, network  # noqa: E402
 
@@ -500,12 +520,11 @@ def write_file(path, cases, metadata):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--make", metavar="DIR", required=True, help="where the files go")
-    parser.add_argument("--seed", type=int, default=1, help="of the cases")
-    arguments = parser.parse_args()
+    arguments = parse()
     os.makedirs(arguments.make, exist_ok=True)
-    for i, (name, make) in enumerate((("layers", make_layers), ("networks", make_networks), ("training", make_training))):
+    if os.path.exists(os.path.join(arguments.make, "skipped")):
+        os.remove(os.path.join(arguments.make, "skipped"))
+    for i, (name, make) in enumerate(zip(FILES, (make_layers, make_networks, make_training))):
         write_file(os.path.join(arguments.make, name + ".safetensors"), *make(Draw(3 * arguments.seed + i)))
 
 
