@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "rotrnn/data/examples.h"
-#include "rotrnn/spec/data_shape.h"
 #include "rotrnn/data/task_options.h"
+#include "rotrnn/spec/data_shape.h"
 
 namespace rotrnn {
 
