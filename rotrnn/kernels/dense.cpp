@@ -26,14 +26,14 @@ void for_each(int threads, size_t count, const F& f) {
 }  // namespace
 
 void dense_forward(const Dense& dense, const float* x, size_t n, float* out, int threads) {
-  const auto [K, N, weight, bias] = dense;
+  const size_t K = dense.K, N = dense.N;
   if (n == 0) return;
   const Gemm& g = gemm();
   AlignedFloats packed(g.packed_size(K, N));
-  g.pack(packed.data(), weight, K, N, 1, K);
+  g.pack(packed.data(), dense.weight, K, N, 1, K);
   for_each(threads, (n + kTile - 1) / kTile, [&](size_t tile) {
     const size_t begin = tile * kTile, rows = std::min(kTile, n - begin);
-    for (size_t t = begin; t < begin + rows; ++t) std::copy_n(bias, N, out + t * N);
+    for (size_t t = begin; t < begin + rows; ++t) std::copy_n(dense.bias, N, out + t * N);
     g.multiply(out + begin * N, N, x + begin * K, K, packed.data(), rows, K, N, true);
   });
 }
