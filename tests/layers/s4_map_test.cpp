@@ -6,11 +6,13 @@
 #include "rotrnn/layers/layer_table.h"
 #include "rotrnn/layers/s4/system.h"
 #include "tests/layers/recorded.h"
+#include "tests/support/numbers.h"
 
 namespace rotrnn {
 namespace {
 
 namespace reference = kernels::reference;
+using testing::derivative;
 using testing::Doubles;
 using testing::OwnedLayer;
 using testing::Recorded;
@@ -248,22 +250,6 @@ double dot(const Channel<double>& a, const Channel<double>& b) {
     for (size_t i = 0; i < values.size(); ++i) sum += values[i] * other[i];
   });
   return sum;
-}
-
-/// (f(x + h) - f(x - h))/2h, and by Richardson's rule without the error of the square.
-template <class F>
-double derivative(float& x, const F& f) {
-  const float old = x;
-  const auto difference = [&](float h) {
-    x = old + h;
-    const double plus = f();
-    x = old - h;
-    const double minus = f();
-    x = old;
-    return (plus - minus) / (2 * static_cast<double>(h));
-  };
-  const double wide = difference(0x1p-9f), narrow = difference(0x1p-10f);
-  return (4 * narrow - wide) / 3;
 }
 
 TEST(S4Map, GradientsAreTheDifferences) {
