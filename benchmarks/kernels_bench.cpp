@@ -5,16 +5,16 @@
 #include <cmath>
 #include <vector>
 
-#include "rotrnn/kernels/adamw.h"
-#include "rotrnn/kernels/block.h"
-#include "rotrnn/kernels/channel.h"
-#include "rotrnn/kernels/convolve.h"
-#include "rotrnn/kernels/embedding.h"
-#include "rotrnn/kernels/expm.h"
-#include "rotrnn/kernels/fft.h"
-#include "rotrnn/kernels/pooling.h"
-#include "rotrnn/kernels/rotrnn_map.h"
-#include "rotrnn/kernels/simd.h"
+#include "rotrnn/kernels/block/block.h"
+#include "rotrnn/kernels/block/embedding.h"
+#include "rotrnn/kernels/block/pooling.h"
+#include "rotrnn/kernels/maps/expm.h"
+#include "rotrnn/kernels/maps/rotrnn_map.h"
+#include "rotrnn/kernels/optimiser/adamw.h"
+#include "rotrnn/kernels/recurrence/channel.h"
+#include "rotrnn/kernels/recurrence/convolve.h"
+#include "rotrnn/kernels/recurrence/fft.h"
+#include "rotrnn/kernels/simd/simd.h"
 
 namespace rotrnn::kernels {
 namespace {
@@ -32,8 +32,8 @@ void count_flop(benchmark::State& state, double flop) {
       flop * static_cast<double>(state.iterations()) / 1e9, benchmark::Counter::kIsRate);
 }
 
-void multiply(benchmark::State& state, const char* name) {
-  const Gemm& g = gemm(name);
+void multiply(benchmark::State& state) {
+  const Gemm& g = gemm();
   const auto K = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
   const size_t lda = padded_stride(K), ldc = padded_stride(N);
   const auto a = values(kRows * lda), b = values(K * N);
@@ -46,8 +46,8 @@ void multiply(benchmark::State& state, const char* name) {
   count_flop(state, 2.0 * kRows * static_cast<double>(K * N));
 }
 
-void outer(benchmark::State& state, const char* name) {
-  const Gemm& g = gemm(name);
+void outer(benchmark::State& state) {
+  const Gemm& g = gemm();
   const auto R = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
   const size_t lda = padded_stride(R), ldb = padded_stride(N);
   const auto a = values(kRows * lda), b = values(kRows * ldb);
@@ -72,14 +72,8 @@ void gemm_sizes(benchmark::internal::Benchmark* b) {
     b->Args({K, N});
   }
 }
-BENCHMARK_CAPTURE(multiply, hwy, "hwy")->Apply(gemm_sizes);
-BENCHMARK_CAPTURE(outer, hwy, "hwy")->Apply(gemm_sizes);
-const int registered = [] {  // libxsmm only where the build has it
-  if (gemm_xsmm() == nullptr) return 0;
-  gemm_sizes(benchmark::RegisterBenchmark("multiply/xsmm", [](auto& s) { multiply(s, "xsmm"); }));
-  gemm_sizes(benchmark::RegisterBenchmark("outer/xsmm", [](auto& s) { outer(s, "xsmm"); }));
-  return 1;
-}();
+BENCHMARK(multiply)->Apply(gemm_sizes);
+BENCHMARK(outer)->Apply(gemm_sizes);
 
 /// A tile kernel on D = 128, 2S = 256; f gets buffers a .. e of kRows × 272 floats.
 template <class F>

@@ -72,9 +72,6 @@ list(APPEND dev_depends "librotrnn-runtime-dev ${same}" libfmt-dev nlohmann-json
      libtomlplusplus-dev
      zlib1g-dev libarchive-dev libcurl4-openssl-dev libssl-dev libpng-dev libjpeg-dev
      libsndfile1-dev pkg-config)
-if(ROTRNN_XSMM)
-  list(APPEND dev_depends libxsmm-dev)
-endif()
 list(JOIN dev_depends ", " CPACK_DEBIAN_DEV_PACKAGE_DEPENDS)
 set(CPACK_DEBIAN_DEV_PACKAGE_NAME librotrnn-dev)
 set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)

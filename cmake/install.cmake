@@ -31,7 +31,7 @@ install(TARGETS rotrnn_runtime rotrnn_runtime_static EXPORT rotrnn-runtime
         LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime-dev
         ARCHIVE COMPONENT runtime-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-foreach(name export model rotrnn score stream)
+foreach(name c_api model score stream visibility)
   install(FILES rotrnn/runtime/${name}.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/runtime COMPONENT runtime-dev)
 endforeach()
@@ -49,7 +49,7 @@ set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME r
 target_include_directories(rotrnn_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
-foreach(folder data distributed io kernels layers network spec training)
+foreach(folder base data distributed io kernels layers network spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
           # Inside the layers, with Eigen, which clients need not have.

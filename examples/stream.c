@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "rotrnn/runtime/rotrnn.h"
+#include "rotrnn/runtime/c_api.h"
 
 static void check(rotrnn_status status) {
   if (status == ROTRNN_OK) return;

@@ -7,8 +7,8 @@
 
 #include "python/src/address.h"
 #include "python/src/workspace.h"
-#include "rotrnn/kernels/simd.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
+#include "rotrnn/kernels/simd/simd.h"
 
 namespace py = pybind11;
 

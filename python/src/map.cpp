@@ -5,7 +5,7 @@
 #include <array>
 
 #include "python/src/address.h"
-#include "rotrnn/kernels/rotrnn_map.h"
+#include "rotrnn/kernels/maps/rotrnn_map.h"
 
 namespace py = pybind11;
 

@@ -5,8 +5,8 @@
 #include <mutex>
 #include <vector>
 
-#include "rotrnn/kernels/arena.h"
-#include "rotrnn/kernels/block.h"
+#include "rotrnn/base/arena.h"
+#include "rotrnn/kernels/block/block.h"
 
 /// Memory that outlives the calls it was taken for, so that a steady training step allocates
 /// nothing large.

@@ -50,18 +50,18 @@ void append_steps(std::string& out, const std::vector<double>& steps) {
 }
 
 // "generation.step.details" of an answer before; false when there is none that still holds.
-struct Place {
+struct Cursor {
   uint64_t generation = 0;
   int64_t lines = 0, step = -1;
 };
 
-std::string place_text(const MetricsFile& file) {
+std::string cursor_text(const MetricsFile& file) {
   return fmt::format("{}.{}.{}", file.generation(), file.metrics().lines(),
                      file.metrics().last_step());
 }
 
-std::optional<Place> read_place(const std::string& text) {
-  Place p;
+std::optional<Cursor> read_cursor(const std::string& text) {
+  Cursor p;
   const char *at = text.data(), *end = text.data() + text.size();
   auto read = [&](auto& value) {
     const auto got = std::from_chars(at, end, value);
@@ -76,19 +76,19 @@ std::optional<Place> read_place(const std::string& text) {
 
 std::string series_text(const MetricsFile& file, const SeriesQuery& query) {
   const Metrics& metrics = file.metrics();
-  const auto place = read_place(query.since);
+  const auto cursor = read_cursor(query.since);
   const bool append =
-      place && place->generation == file.generation() && place->lines <= metrics.lines();
+      cursor && cursor->generation == file.generation() && cursor->lines <= metrics.lines();
   // Lines of one step come one after the other, so the last step is told again.
-  const double from = append ? std::max(query.from, static_cast<double>(place->step)) : query.from;
+  const double from = append ? std::max(query.from, static_cast<double>(cursor->step)) : query.from;
   std::string out = fmt::format(
       R"({{"at":"{}","append":{},"step":{},"lines":{},"bad_lines":{},"details":{},"read":{},)"
       R"("size":{},"more":{},"gone":{},"series":{{)",
-      place_text(file), append, metrics.last_step(), metrics.lines(), metrics.bad_lines(),
+      cursor_text(file), append, metrics.last_step(), metrics.lines(), metrics.bad_lines(),
       metrics.details() + file.generation(), file.offset(), file.size(), file.more(),
       !file.exists());
   bool first = true;
-  const bool nothing_new = append && place->lines == metrics.lines();
+  const bool nothing_new = append && cursor->lines == metrics.lines();
   for (const auto& [name, series] : metrics.series()) {
     if (nothing_new) break;
     Decimated d = series.decimate(from, query.to, query.points);

@@ -8,7 +8,7 @@
 #include <numbers>
 #include <optional>
 
-#include "rotrnn/io/chart.h"
+#include "rotrnn/plot/chart.h"
 
 namespace rotrnn::board {
 namespace {

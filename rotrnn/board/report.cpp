@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "rotrnn/board/assets.h"
-#include "rotrnn/io/chart.h"
+#include "rotrnn/plot/chart.h"
 
 namespace rotrnn::board {
 namespace {

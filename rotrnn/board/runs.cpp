@@ -10,7 +10,7 @@
 
 #include "rotrnn/board/text.h"
 #include "rotrnn/io/sha.h"
-#include "rotrnn/training/config.h"
+#include "rotrnn/training/config/config.h"
 
 namespace rotrnn::board {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "rotrnn/board/server.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/interrupt.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/interrupt.h"
+#include "rotrnn/cli/output/text.h"
 
 namespace rotrnn::cli {
 namespace {

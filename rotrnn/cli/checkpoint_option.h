@@ -5,7 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <string>
 
-#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/checkpoint/checkpoint.h"
 
 namespace rotrnn::cli {
 

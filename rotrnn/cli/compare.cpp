@@ -1,4 +1,4 @@
-#include "rotrnn/training/compare.h"
+#include "rotrnn/training/compare/compare.h"
 
 #include <fmt/format.h>
 
@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "rotrnn/base/message.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/interrupt.h"
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/progress.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/interrupt.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/progress.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/io/tell.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn::cli {

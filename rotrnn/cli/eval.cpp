@@ -1,16 +1,16 @@
-#include "rotrnn/training/evaluate.h"
+#include "rotrnn/training/evaluate/evaluate.h"
 
 #include <fmt/format.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "rotrnn/base/message.h"
 #include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/score.h"
-#include "rotrnn/cli/text.h"
-#include "rotrnn/io/tell.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/score.h"
+#include "rotrnn/cli/output/text.h"
 
 namespace rotrnn::cli {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/onnx/export.h"
-#include "rotrnn/training/export.h"
+#include "rotrnn/training/export/export.h"
 
 namespace rotrnn::cli {
 namespace {

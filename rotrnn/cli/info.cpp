@@ -6,11 +6,11 @@
 
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/info_model.h"
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/layers/registry.h"
-#include "rotrnn/training/checkpoint.h"
-#include "rotrnn/training/inventory.h"
+#include "rotrnn/training/bench/inventory.h"
+#include "rotrnn/training/checkpoint/checkpoint.h"
 
 namespace rotrnn::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/runtime/stream.h"
 
 namespace rotrnn::cli {

@@ -5,14 +5,14 @@
 #include <memory>
 #include <stdexcept>
 
+#include "rotrnn/base/threads.h"
+#include "rotrnn/base/utf8.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/interrupt.h"
-#include "rotrnn/cli/text.h"
-#include "rotrnn/data/guess.h"
+#include "rotrnn/cli/output/interrupt.h"
+#include "rotrnn/cli/output/text.h"
+#include "rotrnn/data/guess/guess.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/io/utf8.h"
-#include "rotrnn/kernels/threads.h"
-#include "rotrnn/training/suggest.h"
+#include "rotrnn/training/init/suggest.h"
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {

@@ -14,10 +14,10 @@
 #include <memory>
 #include <stdexcept>
 
+#include "rotrnn/base/message.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/distributed/reach.h"
-#include "rotrnn/io/tell.h"
 
 namespace rotrnn::cli {
 namespace {

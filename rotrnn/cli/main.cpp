@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "rotrnn/base/message.h"
+#include "rotrnn/base/nearest.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/version.h"
-#include "rotrnn/io/nearest.h"
-#include "rotrnn/io/tell.h"
 
 namespace {
 

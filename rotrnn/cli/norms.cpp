@@ -1,4 +1,4 @@
-#include "rotrnn/training/norms.h"
+#include "rotrnn/training/evaluate/norms.h"
 
 #include <fmt/format.h>
 
@@ -6,11 +6,11 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/interrupt.h"
-#include "rotrnn/cli/progress.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/interrupt.h"
+#include "rotrnn/cli/output/progress.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/training/run_folder.h"
+#include "rotrnn/training/checkpoint/run_folder.h"
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {

@@ -12,10 +12,10 @@
 
 #include "rotrnn/cli/checkpoint_option.h"
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/json_line.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/json_line.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/lines.h"
-#include "rotrnn/training/predictor.h"
+#include "rotrnn/training/evaluate/predictor.h"
 
 namespace rotrnn::cli {
 namespace {

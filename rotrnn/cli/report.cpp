@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/atomic_file.h"
 
 namespace rotrnn::cli {

@@ -6,12 +6,12 @@
 #include <stdexcept>
 
 #include "rotrnn/cli/command.h"
-#include "rotrnn/cli/interrupt.h"
-#include "rotrnn/cli/progress.h"
-#include "rotrnn/cli/score.h"
-#include "rotrnn/cli/text.h"
+#include "rotrnn/cli/output/interrupt.h"
+#include "rotrnn/cli/output/progress.h"
+#include "rotrnn/cli/output/score.h"
+#include "rotrnn/cli/output/text.h"
 #include "rotrnn/io/folder_lock.h"
-#include "rotrnn/training/run_folder.h"
+#include "rotrnn/training/checkpoint/run_folder.h"
 #include "rotrnn/training/trainer.h"
 
 namespace rotrnn::cli {
@@ -213,7 +213,7 @@ int train_in(const TrainOptions& options, Group& group) {
 }
 
 int run_train(const TrainOptions& options) {
-  Group group(find_place(environment()), options.timeout, !options.unbound);
+  Group group(find_rendezvous(environment()), options.timeout, !options.unbound);
   try {
     return train_in(options, group);
   } catch (const std::exception& error) {

@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "rotrnn/base/threads.h"
 #include "rotrnn/cli/build_facts.h"
 #include "rotrnn/cli/commit.h"
 #include "rotrnn/distributed/c10d_library.h"
-#include "rotrnn/kernels/gemm.h"
-#include "rotrnn/kernels/simd.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/kernels/simd/simd.h"
 #include "rotrnn/version.h"
 
 #if defined(__x86_64__)
@@ -64,7 +63,6 @@ std::vector<std::string> cpu_features() {
 std::string version_text(bool json) {
   const auto features = cpu_features();
   const auto targets = kernels::available_targets();
-  const auto gemms = kernels::available_gemms();
   const int threads = kernels::available_threads();
   if (json) {
     return nlohmann::ordered_json{{"version", kVersion},
@@ -76,8 +74,6 @@ std::string version_text(bool json) {
                                   {"features", features},
                                   {"simd", kernels::table().name},
                                   {"simd_available", targets},
-                                  {"gemm", kernels::gemm().name},
-                                  {"gemm_available", gemms},
                                   {"threads", threads},
                                   {"thread_backend", kernels::thread_backend()},
                                   {"processes", describe_c10d()}}
@@ -88,13 +84,12 @@ std::string version_text(bool json) {
       "commit     {}\n"
       "compiler   {}, {}\n"
       "CPU        {} x {}: {}\n"
-      "kernels    {} (of {}), GEMM {} (of {})\n"
+      "kernels    {} (of {})\n"
       "threads    {} by default, {}\n"
       "processes  {}",
       kVersion, kCommit, kCompiler, kBuildType, sysconf(_SC_NPROCESSORS_ONLN), cpu_name(),
-      fmt::join(features, " "), kernels::table().name, fmt::join(targets, ", "),
-      kernels::gemm().name, fmt::join(gemms, ", "), threads, kernels::thread_backend(),
-      describe_c10d());
+      fmt::join(features, " "), kernels::table().name, fmt::join(targets, ", "), threads,
+      kernels::thread_backend(), describe_c10d());
 }
 
 }  // namespace rotrnn::cli

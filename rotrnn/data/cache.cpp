@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "rotrnn/data/own_files.h"
-#include "rotrnn/data/parallel.h"
+#include "rotrnn/base/parallel.h"
+#include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
 #include "rotrnn/io/mapped_file.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
-#include "rotrnn/data/preprocess.h"
 #include "rotrnn/data/records.h"
+#include "rotrnn/spec/preprocess.h"
 
 namespace rotrnn {
 

@@ -2,9 +2,9 @@
 
 #include <stdexcept>
 
+#include "rotrnn/base/utf8.h"
 #include "rotrnn/data/cache.h"
 #include "rotrnn/data/task_table.h"
-#include "rotrnn/io/utf8.h"
 
 namespace rotrnn {
 namespace {

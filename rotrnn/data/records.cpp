@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "rotrnn/io/number.h"
+#include "rotrnn/base/number.h"
 
 namespace rotrnn {
 namespace {

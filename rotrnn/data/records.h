@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/data/record_form.h"
 #include "rotrnn/data/task_options.h"
+#include "rotrnn/spec/record_form.h"
 
 // What a reader hands over: sequences in the form they were stored in (bytes of text, 16-bit
 // samples, pixels), so that large sets stay small, with what is known of each. Preprocessing turns

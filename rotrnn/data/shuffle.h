@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 
 namespace rotrnn {
 

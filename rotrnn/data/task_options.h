@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/data/listops.h"
+#include "rotrnn/data/tasks/listops/listops.h"
 
 namespace rotrnn {
 

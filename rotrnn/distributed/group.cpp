@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
+#include "rotrnn/base/message.h"
+#include "rotrnn/base/threads.h"
 #include "rotrnn/distributed/c10d_library.h"
 #include "rotrnn/distributed/cpus.h"
 #include "rotrnn/distributed/reach.h"
 #include "rotrnn/distributed/watch.h"
-#include "rotrnn/io/tell.h"
-#include "rotrnn/kernels/threads.h"
 
 namespace rotrnn {
 namespace {
@@ -42,13 +42,14 @@ struct StoreLost : std::runtime_error {
 // A connection to the store.
 class Store {
  public:
-  Store(const RotrnnC10d& c10d, const Place& place, double timeout, bool serves)
+  Store(const RotrnnC10d& c10d, const Rendezvous& rendezvous, double timeout, bool serves)
       : c10d_(c10d),
-        store_(c10d.open_store(place.master.c_str(), place.port, serves, place.size,
-                               ("rotrnn/" + place.round).c_str(), ms_of(timeout))) {
+        store_(c10d.open_store(rendezvous.master.c_str(), rendezvous.port, serves, rendezvous.size,
+                               ("rotrnn/" + rendezvous.round).c_str(), ms_of(timeout))) {
     if (store_ != nullptr) return;
     throw std::runtime_error(fmt::format("rank {}: the store at {}:{} cannot be opened: {}",
-                                         place.rank, place.master, place.port, c10d.error()));
+                                         rendezvous.rank, rendezvous.master, rendezvous.port,
+                                         c10d.error()));
   }
   ~Store() { c10d_.close_store(store_); }
   Store(const Store&) = delete;
@@ -124,58 +125,58 @@ std::string member_key(int rank) {
   return fmt::format("member/{}", rank);
 }
 
-Reached reach_master(const Place& place, double timeout) {
+Reached reach_master(const Rendezvous& rendezvous, double timeout) {
   try {
-    return reach(place.master, place.port, timeout);
+    return reach(rendezvous.master, rendezvous.port, timeout);
   } catch (const std::exception& error) {
     throw std::runtime_error(
         fmt::format("rank {} could not reach rank 0 at {}:{} within {:g} s: {}; is rank 0 running "
                     "there, and is "
                     "the port open? MASTER_ADDR and MASTER_PORT say where",
-                    place.rank, place.master, place.port, timeout, error.what()));
+                    rendezvous.rank, rendezvous.master, rendezvous.port, timeout, error.what()));
   }
 }
 
 // Who has not come, for all to read. Whoever keeps the store stays until they have.
-[[noreturn]] void miss(const Place& place, Store& store, double timeout) {
+[[noreturn]] void miss(const Rendezvous& rendezvous, Store& store, double timeout) {
   std::string missing;
-  for (int rank = 0; rank < place.size; ++rank) {
+  for (int rank = 0; rank < rendezvous.size; ++rank) {
     if (store.get(member_key(rank))) continue;
     missing += fmt::format("{}{}", missing.empty() ? "" : ", ", rank);
   }
-  const std::string text =
-      fmt::format("of {} ranks these did not come within {:g} s: {}", place.size, timeout, missing);
+  const std::string text = fmt::format("of {} ranks these did not come within {:g} s: {}",
+                                       rendezvous.size, timeout, missing);
   store.set(kMissing, text);
-  if (place.serves_store) std::this_thread::sleep_for(std::chrono::seconds(1));
+  if (rendezvous.serves_store) std::this_thread::sleep_for(std::chrono::seconds(1));
   throw std::runtime_error(text);
 }
 
 // Waits until every rank has said what it is.
-std::vector<Member> gather_members(const Place& place, Store& store, const Member& self,
+std::vector<Member> gather_members(const Rendezvous& rendezvous, Store& store, const Member& self,
                                    double timeout) {
-  if (store.add(fmt::format("claimed/{}", place.rank), 1) != 1) {
+  if (store.add(fmt::format("claimed/{}", rendezvous.rank), 1) != 1) {
     throw std::runtime_error(fmt::format(
         "two processes say that they are rank {} of the group at {}:{}; each needs a RANK of its "
         "own, and each job a MASTER_PORT",
-        place.rank, place.master, place.port));
+        rendezvous.rank, rendezvous.master, rendezvous.port));
   }
-  store.set(member_key(place.rank), self.text());
+  store.set(member_key(rendezvous.rank), self.text());
   const auto end = Clock::now() + milliseconds(ms_of(timeout));
   std::vector<Member> members;
-  for (int rank = 0; rank < place.size; ++rank) {
+  for (int rank = 0; rank < rendezvous.size; ++rank) {
     auto text = store.get(member_key(rank));
     while (!text) {
       if (const auto missing = store.get(kMissing)) throw std::runtime_error(*missing);
-      if (Clock::now() > end) miss(place, store, timeout);
+      if (Clock::now() > end) miss(rendezvous, store, timeout);
       std::this_thread::sleep_for(milliseconds(20));
       text = store.get(member_key(rank));
     }
     members.push_back(Member::parse(*text));
-    if (members.back().size != place.size) {
+    if (members.back().size != rendezvous.size) {
       throw std::runtime_error(fmt::format(
           "rank {} is one of {} processes and rank {} one of {}; WORLD_SIZE must be the "
           "same for all",
-          rank, members.back().size, place.rank, place.size));
+          rank, members.back().size, rendezvous.rank, rendezvous.size));
     }
   }
   return members;
@@ -193,12 +194,12 @@ std::string own_address(const Member& self, const std::vector<Member>& members) 
 
 // Connects every process with every other. On a thread of its own, which is left behind when it
 // does not come back: there is no other way to give up.
-RotrnnPeers* connect(const RotrnnC10d& c10d, const Place& place,
+RotrnnPeers* connect(const RotrnnC10d& c10d, const Rendezvous& rendezvous,
                      const std::shared_ptr<Store>& store, const std::string& address,
                      double timeout) {
   auto promise = std::make_shared<std::promise<RotrnnPeers*>>();
   auto future = promise->get_future();
-  std::thread([&c10d, store, address, promise, rank = place.rank, size = place.size] {
+  std::thread([&c10d, store, address, promise, rank = rendezvous.rank, size = rendezvous.size] {
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
     if (interface != nullptr && *interface == '\0') interface = nullptr;
     RotrnnDevice* device = nullptr;
@@ -219,7 +220,7 @@ RotrnnPeers* connect(const RotrnnC10d& c10d, const Place& place,
     throw std::runtime_error(fmt::format(
         "rank {} ({}) met the others but could not connect to all of them: {}; GLOO_SOCKET_IFNAME "
         "names the network interface to use",
-        place.rank, address, why));
+        rendezvous.rank, address, why));
   };
   if (future.wait_for(std::chrono::duration<double>(timeout)) != std::future_status::ready) {
     fail(fmt::format("no answer within {:g} s", timeout));
@@ -244,14 +245,14 @@ WatchLimits limits_of(double timeout) {
 }  // namespace
 
 struct Group::Impl {
-  Impl(const RotrnnC10d& table, const Place& where) : c10d(table), place(where) {}
+  Impl(const RotrnnC10d& table, const Rendezvous& where) : c10d(table), rendezvous(where) {}
   ~Impl() {
     watch.reset();
     if (peers != nullptr) c10d.close_peers(peers);
   }
 
   const RotrnnC10d& c10d;
-  const Place place;
+  const Rendezvous rendezvous;
   std::shared_ptr<Store> store;  // of the working thread; Watch has a connection of its own
   RotrnnPeers* peers = nullptr;
   std::unique_ptr<Watch> watch;
@@ -261,7 +262,7 @@ struct Group::Impl {
 
   [[noreturn]] void give_up(const std::string& verdict) {
     lost = true;
-    if (place.serves_store) watch->linger();
+    if (rendezvous.serves_store) watch->linger();
     throw GroupLost(verdict);
   }
 
@@ -292,18 +293,19 @@ struct Group::Impl {
 
 Group::Group() = default;
 
-Group::Group(const Place& place, double timeout, bool bind) : place_(place) {
-  if (place.size == 1) return;
+Group::Group(const Rendezvous& rendezvous, double timeout, bool bind) : rendezvous_(rendezvous) {
+  if (rendezvous.size == 1) return;
   const RotrnnC10d& c10d = load_c10d();
-  if (place.serves_store) check_port_is_free(place.port);
-  auto impl = std::make_unique<Impl>(c10d, place);
-  if (place.serves_store) impl->store = std::make_shared<Store>(c10d, place, timeout, true);
-  const Reached reached = reach_master(place, timeout);
-  if (!impl->store) impl->store = std::make_shared<Store>(c10d, place, timeout, false);
+  if (rendezvous.serves_store) check_port_is_free(rendezvous.port);
+  auto impl = std::make_unique<Impl>(c10d, rendezvous);
+  if (rendezvous.serves_store)
+    impl->store = std::make_shared<Store>(c10d, rendezvous, timeout, true);
+  const Reached reached = reach_master(rendezvous, timeout);
+  if (!impl->store) impl->store = std::make_shared<Store>(c10d, rendezvous, timeout, false);
 
   const std::vector<Cpu> cpus = usable_cpus();
   Member self;
-  self.size = place.size;
+  self.size = rendezvous.size;
   self.process = ::getpid();
   self.local = reached.local;
   self.master = reached.peer;
@@ -312,32 +314,32 @@ Group::Group(const Place& place, double timeout, bool bind) : place_(place) {
   self.host = host_name();
   const auto members = [&] {
     try {
-      return gather_members(place, *impl->store, self, timeout);
+      return gather_members(rendezvous, *impl->store, self, timeout);
     } catch (const StoreLost& error) {
       throw std::runtime_error(
           fmt::format("rank {}: the connection to rank 0 at {}:{} broke while the ranks met: {}",
-                      place.rank, place.master, place.port, error.what()));
+                      rendezvous.rank, rendezvous.master, rendezvous.port, error.what()));
     }
   }();
   std::vector<std::string> names;
-  const Member& own = members[static_cast<size_t>(place.rank)];
+  const Member& own = members[static_cast<size_t>(rendezvous.rank)];
   Shard sharing{0, 0};  // of the processes with the same CPUs
-  for (int rank = 0; rank < place.size; ++rank) {
+  for (int rank = 0; rank < rendezvous.size; ++rank) {
     const Member& m = members[static_cast<size_t>(rank)];
     names.push_back(fmt::format("rank {} (host {}, process {})", rank, m.host, m.process));
     if (m.machine != own.machine || m.cpus != own.cpus) continue;
     ++sharing.size;
-    sharing.rank += rank < place.rank;
+    sharing.rank += rank < rendezvous.rank;
   }
   const std::vector<Cpu> part = cpus_of(cpus, sharing);
   impl->threads = std::max(1, static_cast<int>(part.size()));
   // Before any thread is started: a message is then handled where its process waits for it.
   if (bind && sharing.size > 1) stay_on(part);
-  impl->peers = connect(c10d, place, impl->store, own_address(self, members), timeout);
+  impl->peers = connect(c10d, rendezvous, impl->store, own_address(self, members), timeout);
 
-  const auto own_store = std::make_shared<Store>(c10d, place, timeout, false);
-  impl->watch = std::make_unique<Watch>(board_of(own_store), place.rank, names, limits_of(timeout),
-                                        [](const std::string& verdict) {
+  const auto own_store = std::make_shared<Store>(c10d, rendezvous, timeout, false);
+  impl->watch = std::make_unique<Watch>(board_of(own_store), rendezvous.rank, names,
+                                        limits_of(timeout), [](const std::string& verdict) {
                                           tell("rotrnn: stopped: {}\n", verdict);
                                           std::_Exit(1);
                                         });
@@ -408,7 +410,7 @@ void Group::fail(const std::string& reason) {
   if (!impl_ || impl_->lost) return;
   impl_->lost = true;
   impl_->watch->report(reason);
-  if (impl_->place.serves_store) impl_->watch->linger();
+  if (impl_->rendezvous.serves_store) impl_->watch->linger();
 }
 
 }  // namespace rotrnn

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rotrnn/distributed/place.h"
+#include "rotrnn/distributed/rendezvous.h"
 #include "rotrnn/distributed/shard.h"
 
 namespace rotrnn {
@@ -26,17 +26,17 @@ class Group {
   /// `timeout` seconds. Later the same time is what a process may be silent, or keep the others
   /// waiting, before it is given up.
   /// `bind`: processes of a machine that may use the same CPUs divide them.
-  Group(const Place& place, double timeout, bool bind = true);
+  Group(const Rendezvous& rendezvous, double timeout, bool bind = true);
   /// Leaves together with the others when all is well, else at once.
   ~Group();
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
 
-  int rank() const { return place_.rank; }
-  int size() const { return place_.size; }
-  bool alone() const { return place_.size == 1; }
-  bool first() const { return place_.rank == 0; }
-  Shard shard() const { return {place_.rank, place_.size}; }
+  int rank() const { return rendezvous_.rank; }
+  int size() const { return rendezvous_.size; }
+  bool alone() const { return rendezvous_.size == 1; }
+  bool first() const { return rendezvous_.rank == 0; }
+  Shard shard() const { return {rendezvous_.rank, rendezvous_.size}; }
 
   /// Threads for this process: its part of the CPUs that it shares with others of the group.
   int threads() const;
@@ -58,7 +58,7 @@ class Group {
   struct Impl;
 
  private:
-  Place place_;
+  Rendezvous rendezvous_;
   std::unique_ptr<Impl> impl_;  // none: alone
 };
 

@@ -18,10 +18,10 @@
 #include <thread>
 #include <utility>
 
-#include "rotrnn/io/ascii.h"
+#include "rotrnn/base/ascii.h"
+#include "rotrnn/base/fail.h"
+#include "rotrnn/base/number.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/io/fail.h"
-#include "rotrnn/io/number.h"
 #include "rotrnn/io/sha.h"
 
 namespace rotrnn {

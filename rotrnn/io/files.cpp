@@ -10,8 +10,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "rotrnn/base/fail.h"
 #include "rotrnn/io/archive.h"
-#include "rotrnn/io/fail.h"
 #include "rotrnn/io/gzip.h"
 
 namespace rotrnn {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "rotrnn/base/text_place.h"
 #include "rotrnn/io/files.h"
-#include "rotrnn/io/place.h"
 
 namespace rotrnn {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <span>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 
 /// Initial values, drawn in double and rounded.
 namespace rotrnn {

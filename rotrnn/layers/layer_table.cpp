@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "rotrnn/io/nearest.h"
+#include "rotrnn/base/nearest.h"
 
 namespace rotrnn {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 #include "rotrnn/layers/liquid_s4/liquid_s4.h"
 #include "rotrnn/layers/lru/lru.h"
 #include "rotrnn/layers/rotrnn/rotrnn.h"

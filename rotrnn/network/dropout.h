@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 #include "rotrnn/network/network.h"
 
 namespace rotrnn {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "rotrnn/kernels/block.h"
+#include "rotrnn/kernels/block/block.h"
 
 namespace rotrnn {
 

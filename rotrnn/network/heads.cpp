@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "rotrnn/kernels/activations.h"
-#include "rotrnn/kernels/dense.h"
-#include "rotrnn/kernels/pooling.h"
+#include "rotrnn/kernels/block/activations.h"
+#include "rotrnn/kernels/block/pooling.h"
+#include "rotrnn/kernels/gemm/dense.h"
 
 namespace rotrnn {
 namespace {

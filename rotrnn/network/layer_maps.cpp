@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
 
 namespace rotrnn {

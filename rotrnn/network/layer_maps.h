@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 namespace rotrnn {
 

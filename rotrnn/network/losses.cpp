@@ -6,7 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "rotrnn/io/nearest.h"
+#include "rotrnn/base/nearest.h"
 
 namespace rotrnn {
 namespace {

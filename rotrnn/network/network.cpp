@@ -6,11 +6,11 @@
 #include <optional>
 #include <stdexcept>
 
-#include "rotrnn/kernels/stopwatch.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/stopwatch.h"
+#include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
-#include "rotrnn/network/fused_pass.h"
-#include "rotrnn/network/reference_pass.h"
+#include "rotrnn/network/fused/fused_pass.h"
+#include "rotrnn/network/reference/reference_pass.h"
 #include "rotrnn/network/tensors.h"
 
 namespace rotrnn {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
-#include "rotrnn/network/channel_mixer.h"
-#include "rotrnn/network/fused_system.h"
+#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/fused_system.h"
 #include "rotrnn/network/layer_maps.h"
-#include "rotrnn/network/layer_twin.h"
+#include "rotrnn/network/reference/layer_twin.h"
 #include "rotrnn/network/tensors.h"
 
 namespace rotrnn {

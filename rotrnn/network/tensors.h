@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 #include "rotrnn/network/options.h"
 #include "rotrnn/network/weights.h"
 #include "rotrnn/spec/data_shape.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/kernels/arena.h"
+#include "rotrnn/base/arena.h"
 #include "rotrnn/spec/parameter.h"
 
 namespace rotrnn {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/io/safetensors.h"
+#include "rotrnn/io/formats/safetensors.h"
 #include "rotrnn/onnx/graph.h"
 #include "rotrnn/runtime/network.h"
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "rotrnn/io/safetensors.h"
-#include "rotrnn/io/utf8.h"
+#include "rotrnn/base/utf8.h"
+#include "rotrnn/io/formats/safetensors.h"
 #include "rotrnn/runtime/network.h"
 
 // Reads what docs/model_format.md describes.

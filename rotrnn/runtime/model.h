@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/runtime/export.h"
+#include "rotrnn/runtime/visibility.h"
 
 /// Trained models where they are used: nothing but the C and C++ runtime.
 ///

@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/data/preprocess.h"
-#include "rotrnn/kernels/arena.h"
-#include "rotrnn/kernels/block.h"
-#include "rotrnn/kernels/simd.h"
-#include "rotrnn/kernels/step.h"
+#include "rotrnn/base/arena.h"
+#include "rotrnn/kernels/block/block.h"
+#include "rotrnn/kernels/block/step.h"
+#include "rotrnn/kernels/simd/simd.h"
 #include "rotrnn/runtime/model.h"
+#include "rotrnn/spec/preprocess.h"
 
 // What Model, Stream and Scorer share. Internal.
 

@@ -6,9 +6,9 @@
 #include <atomic>
 #include <stdexcept>
 
-#include "rotrnn/kernels/activations.h"
-#include "rotrnn/kernels/pooling.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
+#include "rotrnn/kernels/block/activations.h"
+#include "rotrnn/kernels/block/pooling.h"
 #include "rotrnn/runtime/network.h"
 #include "rotrnn/runtime/wave.h"
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "rotrnn/io/utf8.h"
-#include "rotrnn/kernels/subnormals.h"
+#include "rotrnn/base/subnormals.h"
+#include "rotrnn/base/utf8.h"
 #include "rotrnn/runtime/network.h"
 
 namespace rotrnn::runtime {

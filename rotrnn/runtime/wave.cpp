@@ -4,7 +4,7 @@
 #include <thread>
 #include <vector>
 
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
 
 namespace rotrnn::runtime {
 namespace {

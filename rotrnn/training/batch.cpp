@@ -1,6 +1,6 @@
 #include "rotrnn/training/batch.h"
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 
 namespace rotrnn {
 namespace {

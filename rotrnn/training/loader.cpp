@@ -4,7 +4,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "rotrnn/kernels/stopwatch.h"
+#include "rotrnn/base/stopwatch.h"
 
 namespace rotrnn {
 

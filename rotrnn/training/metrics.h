@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "rotrnn/io/event_file.h"
+#include "rotrnn/io/formats/event_file.h"
 
 namespace rotrnn {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "rotrnn/kernels/adamw.h"
+#include "rotrnn/kernels/optimiser/adamw.h"
 
 namespace rotrnn {
 namespace {

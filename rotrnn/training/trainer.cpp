@@ -11,22 +11,22 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "rotrnn/base/number.h"
+#include "rotrnn/base/peak_memory.h"
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"
-#include "rotrnn/io/number.h"
 #include "rotrnn/layers/registry.h"
 #include "rotrnn/training/batch.h"
-#include "rotrnn/training/evaluate_network.h"
+#include "rotrnn/training/checkpoint/network_checkpoint.h"
+#include "rotrnn/training/checkpoint/run_folder.h"
+#include "rotrnn/training/checkpoint/saver.h"
+#include "rotrnn/training/evaluate/evaluate_network.h"
+#include "rotrnn/training/evaluate/observe.h"
+#include "rotrnn/training/evaluate/observe_scores.h"
 #include "rotrnn/training/guard.h"
 #include "rotrnn/training/loader.h"
-#include "rotrnn/training/memory.h"
 #include "rotrnn/training/metrics.h"
-#include "rotrnn/training/network_checkpoint.h"
-#include "rotrnn/training/observe.h"
-#include "rotrnn/training/observe_scores.h"
-#include "rotrnn/training/run_folder.h"
-#include "rotrnn/training/saver.h"
 #include "rotrnn/training/schedule.h"
 
 namespace rotrnn {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "rotrnn/distributed/group.h"
-#include "rotrnn/training/config.h"
-#include "rotrnn/training/evaluate.h"
+#include "rotrnn/training/config/config.h"
+#include "rotrnn/training/evaluate/evaluate.h"
 
 namespace rotrnn {
 

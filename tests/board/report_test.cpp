@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "rotrnn/board/text.h"
-#include "rotrnn/io/chart.h"
+#include "rotrnn/plot/chart.h"
 #include "tests/support/folder.h"
 
 namespace rotrnn::board {

@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "rotrnn/data/preprocess.h"
+#include "rotrnn/spec/preprocess.h"
 #include "tests/support/folder.h"
 
 namespace rotrnn {

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/io/audio.h"
+#include "rotrnn/io/formats/audio.h"
 
 // Any bytes give frames of finite samples, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "rotrnn/io/checksums.h"
-#include "rotrnn/training/checkpoint.h"
+#include "rotrnn/training/checkpoint/checkpoint.h"
 
 // Any bytes are a list of checksums that is written as it was read, a state.json that writes and
 // reads back as itself, or the one documented error.

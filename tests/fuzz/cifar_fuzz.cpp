@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/data/cifar.h"
+#include "rotrnn/data/tasks/cifar.h"
 
 // Any bytes are records of 3,073 bytes with labels up to 9, in grey by the published formula, or
 // the one documented error.

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rotrnn/training/config.h"
+#include "rotrnn/training/config/config.h"
 
 // Any text is a config that writes and reads back as itself, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

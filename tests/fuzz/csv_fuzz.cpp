@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I. tests/fuzz/csv_fuzz.cpp
-//   rotrnn/io/csv.cpp rotrnn/io/number.cpp rotrnn/io/place.cpp rotrnn/io/nearest.cpp
-//   rotrnn/io/utf8.cpp -lfmt -o csv_fuzz
+//   rotrnn/io/formats/csv.cpp rotrnn/base/number.cpp rotrnn/base/text_place.cpp
+//   rotrnn/base/nearest.cpp rotrnn/base/utf8.cpp -lfmt -o csv_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/io/csv.h"
+#include "rotrnn/io/formats/csv.h"
 
 using Rows = std::vector<std::vector<std::string>>;
 

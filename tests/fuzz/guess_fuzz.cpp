@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
-#include "rotrnn/data/csv_records.h"
-#include "rotrnn/data/guess_table.h"
-#include "rotrnn/data/own_files.h"
-#include "rotrnn/io/csv.h"
+#include "rotrnn/data/formats/own_files.h"
+#include "rotrnn/data/formats/tables/csv_records.h"
+#include "rotrnn/data/guess/guess_table.h"
+#include "rotrnn/io/formats/csv.h"
 
 using namespace rotrnn;
 

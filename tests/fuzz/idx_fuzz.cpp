@@ -1,12 +1,12 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I. tests/fuzz/idx_fuzz.cpp
-//   rotrnn/io/idx.cpp rotrnn/io/gzip.cpp rotrnn/io/atomic_file.cpp -lfmt -lz -o idx_fuzz
+//   rotrnn/io/formats/idx.cpp rotrnn/io/gzip.cpp rotrnn/io/atomic_file.cpp -lfmt -lz -o idx_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/io/idx.h"
+#include "rotrnn/io/formats/idx.h"
 
 // Any bytes give an array of the size its shape says, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

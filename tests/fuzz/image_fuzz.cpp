@@ -1,12 +1,12 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I. tests/fuzz/image_fuzz.cpp
-//   rotrnn/io/image.cpp rotrnn/io/atomic_file.cpp -lfmt -lpng -ljpeg -o image_fuzz
+//   rotrnn/io/formats/image.cpp rotrnn/io/atomic_file.cpp -lfmt -lpng -ljpeg -o image_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/io/image.h"
+#include "rotrnn/io/formats/image.h"
 
 // Any bytes give a picture of the size it says, which a PNG file keeps, or the documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

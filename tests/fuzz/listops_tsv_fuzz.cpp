@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "rotrnn/data/listops_tsv.h"
+#include "rotrnn/data/tasks/listops/listops_tsv.h"
 
 // Any bytes give examples that are well formed, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "rotrnn/runtime/c_api.h"
 #include "rotrnn/runtime/model.h"
-#include "rotrnn/runtime/rotrnn.h"
 #include "rotrnn/runtime/score.h"
 #include "rotrnn/runtime/stream.h"
 

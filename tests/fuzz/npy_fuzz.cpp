@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/npy_fuzz.cpp
-//   rotrnn/io/npy.cpp rotrnn/io/atomic_file.cpp rotrnn/io/place.cpp rotrnn/io/utf8.cpp -lfmt
-//   -o npy_fuzz
+//   rotrnn/io/formats/npy.cpp rotrnn/io/atomic_file.cpp rotrnn/base/text_place.cpp
+//   rotrnn/base/utf8.cpp -lfmt -o npy_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/io/npy.h"
+#include "rotrnn/io/formats/npy.h"
 
 // Any bytes give an array of the size its shape says, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

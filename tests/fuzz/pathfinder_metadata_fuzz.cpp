@@ -1,13 +1,13 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I.
-//   tests/fuzz/pathfinder_metadata_fuzz.cpp rotrnn/data/pathfinder_metadata.cpp
-//   rotrnn/io/place.cpp rotrnn/io/utf8.cpp -lfmt -o pathfinder_metadata_fuzz
+//   tests/fuzz/pathfinder_metadata_fuzz.cpp rotrnn/data/tasks/pathfinder/pathfinder_metadata.cpp
+//   rotrnn/base/text_place.cpp rotrnn/base/utf8.cpp -lfmt -o pathfinder_metadata_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/data/pathfinder_metadata.h"
+#include "rotrnn/data/tasks/pathfinder/pathfinder_metadata.h"
 
 // Any bytes give entries below the folder with a label of 0 or 1, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/data/retrieval.h"
+#include "rotrnn/base/utf8.h"
+#include "rotrnn/data/tasks/retrieval.h"
 #include "rotrnn/io/lines.h"
-#include "rotrnn/io/utf8.h"
 
 // Any bytes give lines that are parts of them, and pairs in UTF-8 without tabs, or the one
 // documented error.

@@ -1,5 +1,5 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I. tests/fuzz/safetensors_fuzz.cpp
-//   rotrnn/io/safetensors.cpp rotrnn/io/atomic_file.cpp -lfmt -o safetensors_fuzz
+//   rotrnn/io/formats/safetensors.cpp rotrnn/io/atomic_file.cpp -lfmt -o safetensors_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "rotrnn/io/safetensors.h"
+#include "rotrnn/io/formats/safetensors.h"
 
 namespace {
 

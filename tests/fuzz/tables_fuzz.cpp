@@ -1,9 +1,9 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/tables_fuzz.cpp
-//   rotrnn/data/csv_records.cpp rotrnn/data/series_records.cpp rotrnn/data/own_files.cpp
-//   rotrnn/data/records.cpp rotrnn/data/task_options.cpp rotrnn/io/archive.cpp
-//   rotrnn/io/atomic_file.cpp rotrnn/io/csv.cpp rotrnn/io/files.cpp rotrnn/io/gzip.cpp
-//   rotrnn/io/nearest.cpp rotrnn/io/number.cpp rotrnn/io/place.cpp rotrnn/io/utf8.cpp
-//   -lfmt -lz -larchive -o tables_fuzz
+//   rotrnn/data/formats/tables/csv_records.cpp rotrnn/data/formats/series/series_records.cpp
+//   rotrnn/data/formats/own_files.cpp rotrnn/data/records.cpp rotrnn/data/task_options.cpp
+//   rotrnn/io/archive.cpp rotrnn/io/atomic_file.cpp rotrnn/io/formats/csv.cpp rotrnn/io/files.cpp
+//   rotrnn/io/gzip.cpp rotrnn/base/nearest.cpp rotrnn/base/number.cpp rotrnn/base/text_place.cpp
+//   rotrnn/base/utf8.cpp -lfmt -lz -larchive -o tables_fuzz
 #include <unistd.h>
 
 #include <cmath>
@@ -15,8 +15,8 @@
 #include <fstream>
 #include <stdexcept>
 
-#include "rotrnn/data/csv_records.h"
-#include "rotrnn/data/series_records.h"
+#include "rotrnn/data/formats/series/series_records.h"
+#include "rotrnn/data/formats/tables/csv_records.h"
 
 using namespace rotrnn;
 

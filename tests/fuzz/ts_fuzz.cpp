@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/ts_fuzz.cpp
-//   rotrnn/io/ts.cpp rotrnn/io/number.cpp rotrnn/io/place.cpp rotrnn/io/nearest.cpp
-//   rotrnn/io/utf8.cpp -lfmt -o ts_fuzz
+//   rotrnn/io/formats/ts.cpp rotrnn/base/number.cpp rotrnn/base/text_place.cpp
+//   rotrnn/base/nearest.cpp rotrnn/base/utf8.cpp -lfmt -o ts_fuzz
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/io/ts.h"
+#include "rotrnn/io/formats/ts.h"
 
 // Any bytes give series of finite values of the sizes that are said, or the one documented error.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/io/wav_stream.h"
+#include "rotrnn/io/formats/wav_stream.h"
 
 static std::vector<float> read(std::string_view bytes, std::size_t piece, std::string& error) {
   std::vector<float> samples;

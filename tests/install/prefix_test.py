@@ -76,7 +76,7 @@ class Prefix(unittest.TestCase):
         """What an installed header includes of ours is installed."""
         include = self.home / "prefix/include"
         headers = {str(path.relative_to(include)) for path in files_of(include)}
-        for name in ("network/single_layer.h", "torch/modules.h", "training/trainer.h", "runtime/rotrnn.h", "runtime/stream.h", "version.h"):
+        for name in ("network/single_layer.h", "torch/modules.h", "training/trainer.h", "runtime/c_api.h", "runtime/stream.h", "version.h"):
             self.assertIn("rotrnn/" + name, headers)
         for name in headers:
             for wanted in re.findall(r'#include "(.+)"', (include / name).read_text()):

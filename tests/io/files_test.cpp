@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
+#include "rotrnn/base/random.h"
 #include "rotrnn/io/archive.h"
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/kernels/random.h"
 #include "tests/support/archive.h"
 #include "tests/support/folder.h"
 #include "tests/support/idx.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/kernels/random.h"
-#include "rotrnn/kernels/simd.h"
+#include "rotrnn/base/random.h"
+#include "rotrnn/kernels/simd/simd.h"
 
 namespace rotrnn::kernels::testing {
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "rotrnn/layers/layer_table.h"
-#include "rotrnn/network/layer_twin.h"
 #include "rotrnn/network/packed.h"
+#include "rotrnn/network/reference/layer_twin.h"
 #include "tests/layers/recorded.h"
 #include "tests/support/numbers.h"
 

@@ -1,10 +1,10 @@
 // What holds of every layer: gradients, steps, batches, states, norms, draws.
 
-#include "rotrnn/kernels/channel_reference.h"
+#include "rotrnn/kernels/oracle/channel_reference.h"
 #include "rotrnn/layers/rotrnn/coordinates.h"
 #include "rotrnn/layers/state_space/hippo.h"
+#include "rotrnn/network/fused/state_norms.h"
 #include "rotrnn/network/layer_maps.h"
-#include "rotrnn/network/state_norms.h"
 #include "tests/layers/variants.h"
 
 namespace rotrnn::testing {

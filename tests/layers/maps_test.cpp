@@ -1,7 +1,7 @@
 // The parameter maps and their adjoints with the scalar twins behind them, in double, against what
 // the ATen path of version 0.1 computed.
-#include "rotrnn/kernels/channel_reference.h"
-#include "rotrnn/kernels/reference.h"
+#include "rotrnn/kernels/oracle/block_reference.h"
+#include "rotrnn/kernels/oracle/channel_reference.h"
 #include "rotrnn/layers/layer_table.h"
 #include "tests/layers/recorded.h"
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/io/safetensors.h"
-#include "rotrnn/layers/layer_kind.h"
-#include "rotrnn/training/config.h"
+#include "rotrnn/io/formats/safetensors.h"
+#include "rotrnn/layers/layer.h"
+#include "rotrnn/training/config/config.h"
 
 /// Reads what the ATen path of version 0.1 computed (tests/fixtures/README.md).
 namespace rotrnn::testing {

@@ -1,8 +1,8 @@
 // Layers of channels along 4,096 steps: recurrence, convolution and steps, in double and float32.
 
-#include "rotrnn/kernels/channel_reference.h"
-#include "rotrnn/kernels/convolution_reference.h"
-#include "rotrnn/network/channel_mixer.h"
+#include "rotrnn/kernels/oracle/channel_reference.h"
+#include "rotrnn/kernels/oracle/convolution_reference.h"
+#include "rotrnn/network/fused/channel_mixer.h"
 #include "rotrnn/network/single_layer.h"
 #include "tests/layers/double_layer.h"
 

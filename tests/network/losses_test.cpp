@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 #include "tests/support/folder.h"
 
 // The six losses by their formulas, as one would write them in NumPy, and their gradients by

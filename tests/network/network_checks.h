@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/network/reference_pass.h"
+#include "rotrnn/network/reference/reference_pass.h"
 #include "tests/network/network_fixture.h"
 
 /// Whether a network computes, forward and backward, what was recorded of it. `cancelled`: the

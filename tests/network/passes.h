@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/kernels/random.h"
-#include "rotrnn/network/reference_pass.h"
+#include "rotrnn/base/random.h"
+#include "rotrnn/network/reference/reference_pass.h"
 
 /// Everything that a pass of a network gives, forward and backward, by name: of the fused kernels,
 /// and of their twins in float or double.

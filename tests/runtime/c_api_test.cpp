@@ -5,7 +5,7 @@
 #include <limits>
 #include <thread>
 
-#include "rotrnn/runtime/rotrnn.h"
+#include "rotrnn/runtime/c_api.h"
 #include "tests/runtime/cases.h"
 
 namespace rotrnn::runtime::test {

@@ -1,6 +1,6 @@
 /* The header alone, as a program in C99 sees it: tests/CMakeLists.txt compiles this with -pedantic.
  */
-#include "rotrnn/runtime/rotrnn.h"
+#include "rotrnn/runtime/c_api.h"
 
 int main(void) {
   rotrnn_model* model = NULL;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "rotrnn/runtime/rotrnn.h"
+#include "rotrnn/runtime/c_api.h"
 #include "rotrnn/runtime/score.h"
 #include "rotrnn/runtime/stream.h"
 #include "tests/runtime/cases.h"

@@ -7,7 +7,7 @@
 #include <complex>
 #include <vector>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 
 namespace rotrnn::testing {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/training/config.h"
+#include "rotrnn/training/config/config.h"
 
 namespace rotrnn::test {
 

@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
 #include "tests/network/network_fixture.h"
 
 namespace rotrnn {

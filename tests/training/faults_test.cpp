@@ -10,10 +10,10 @@
 
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/sha.h"
-#include "rotrnn/training/network_checkpoint.h"
-#include "rotrnn/training/run_folder.h"
+#include "rotrnn/training/checkpoint/network_checkpoint.h"
+#include "rotrnn/training/checkpoint/run_folder.h"
+#include "rotrnn/training/checkpoint/weight_file.h"
 #include "rotrnn/training/trainer.h"
-#include "rotrnn/training/weight_file.h"
 #include "tests/support/folder.h"
 #include "tests/support/tiny_config.h"
 

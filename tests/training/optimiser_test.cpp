@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "rotrnn/kernels/random.h"
+#include "rotrnn/base/random.h"
 #include "rotrnn/network/tensors.h"
 
 // AdamW as it is written in the paper (Loshchilov and Hutter 2019, algorithm 2), parameter by

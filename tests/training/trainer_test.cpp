@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "rotrnn/io/atomic_file.h"
-#include "rotrnn/io/safetensors.h"
+#include "rotrnn/io/formats/safetensors.h"
 #include "tests/support/folder.h"
 #include "tests/support/numbers.h"
 #include "tests/support/tiny_config.h"

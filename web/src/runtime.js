@@ -1,4 +1,4 @@
-// The runtime in WebAssembly, as JavaScript sees it: rotrnn/runtime/rotrnn.h without the pointers.
+// The runtime in WebAssembly, as JavaScript sees it: rotrnn/runtime/c_api.h without the pointers.
 // Errors of the runtime become Errors with its words. Works in pages, workers and Node.js.
 
 const kStatus = ["ok", "bad argument", "bad file", "unsupported", "out of memory", "internal"];

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 /// Liquid-S4 (Hasani et al. 2022): S4 with correlation terms, x_t = (Ā + diag(B̄)u_t)x_{t-1} + B̄u_t
 /// taken apart by the number p = 2 … degree of inputs in a product.

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 /// The paper's states x of a RotRNN layer, [count, N], and the z = Pᵀx that the engine runs,
 /// [count, 2S] (real parts, then imaginary parts; those of an odd head's last coordinate are 0).

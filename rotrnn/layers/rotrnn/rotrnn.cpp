@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "rotrnn/kernels/rotrnn_map.h"
+#include "rotrnn/kernels/maps/rotrnn_map.h"
 #include "rotrnn/layers/initial.h"
 #include "rotrnn/layers/state_space/planes.h"
 

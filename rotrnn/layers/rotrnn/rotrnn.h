@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 namespace rotrnn {
 
@@ -16,7 +16,7 @@ namespace rotrnn {
 /// C_reverse [D, N] when bidirectional.
 ///
 /// With z = Pᵀx, P leaves the recurrence: z_t = γΘ z_{t-1} + (ξ PᵀB) u_t and y_t = (C P) z_t. The
-/// map (kernels/rotrnn_map.h) does this in double: a float32 matrix exponential loses
+/// map (kernels/maps/rotrnn_map.h) does this in double: a float32 matrix exponential loses
 /// orthogonality, and 1 - γ² loses its digits when γ is near 1.
 void check_rotrnn(const LayerOptions& options, bool sizes);
 std::string describe_rotrnn(const LayerOptions& options);

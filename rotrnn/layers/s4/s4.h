@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 /// S4 (Gu, Goel, Ré 2022): every channel is a state-space model of its own, whose state matrix is
 /// diagonal plus low rank, run as a convolution.

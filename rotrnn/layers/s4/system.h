@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 #include "rotrnn/layers/state_space/dplr.h"
 
 /// What S4 and Liquid-S4 share.

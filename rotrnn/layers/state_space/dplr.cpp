@@ -6,8 +6,8 @@
 #include <cmath>
 #include <memory>
 
-#include "rotrnn/kernels/dplr.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/threads.h"
+#include "rotrnn/kernels/recurrence/dplr.h"
 #include "rotrnn/layers/state_space/real_fft.h"
 
 namespace rotrnn {
@@ -104,7 +104,8 @@ std::vector<ComplexRows> for_channels(const DplrMatrix& system, const std::vecto
 
 // ----------------------------------------------------------------------------- terms of the kernel
 
-/// The places of the products v in a row of terms (kernels/dplr.h): those of P P*, B P*, P C̃, B C̃.
+/// The places of the products v in a row of terms (kernels/recurrence/dplr.h): those of P P*, B P*,
+/// P C̃, B C̃.
 struct Columns {
   explicit Columns(const DplrVectors& p)
       : outputs(1 + p.inputs.size()), pairs(outputs + p.outputs.size()) {}

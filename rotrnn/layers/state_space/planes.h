@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/layer_kind.h"
+#include "rotrnn/layers/layer.h"
 
 /// What the layers with a Diagonal share, and those with complex C: y = factor·Re(C x) + D ⊙ u as V
 /// and D of a Diagonal.

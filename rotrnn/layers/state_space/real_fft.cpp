@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "rotrnn/kernels/arena.h"
-#include "rotrnn/kernels/threads.h"
+#include "rotrnn/base/arena.h"
+#include "rotrnn/base/threads.h"
 
 namespace rotrnn {
 namespace {

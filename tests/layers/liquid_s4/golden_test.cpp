@@ -1,7 +1,7 @@
 // Liquid-S4 against the numbers of tests/golden/liquid_s4.py.
 
 #include "tests/layers/s4/golden.h"
-#include "rotrnn/kernels/channel_reference.h"
+#include "rotrnn/kernels/oracle/channel_reference.h"
 #include "rotrnn/layers/liquid_s4/liquid_s4.h"
 
 namespace rotrnn::testing {

@@ -2,7 +2,7 @@
 // coordinates, gradients, and the LRU form.
 
 #include "tests/layers/golden.h"
-#include "rotrnn/kernels/expm.h"
+#include "rotrnn/kernels/maps/expm.h"
 #include "rotrnn/layers/rotrnn/coordinates.h"
 #include "rotrnn/layers/rotrnn/to_lru.h"
 #include "tests/layers/rotrnn/oracle.h"

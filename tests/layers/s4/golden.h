@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/kernels/convolution_reference.h"
+#include "rotrnn/kernels/oracle/convolution_reference.h"
 #include "rotrnn/layers/s4/system.h"
 #include "tests/layers/golden.h"
 

@@ -1,7 +1,7 @@
 // S4 and Liquid-S4 as layers: what a file keeps, and what they refuse.
 
 #include "rotrnn/network/single_layer.h"
-#include "rotrnn/training/weight_file.h"
+#include "rotrnn/training/checkpoint/weight_file.h"
 #include "tests/support/folder.h"
 #include "tests/support/numbers.h"
 

@@ -1,7 +1,7 @@
 // What S4D makes of its parameters, against the numbers of tests/golden/s4d.py.
 
 #include "tests/layers/golden.h"
-#include "rotrnn/kernels/convolution_reference.h"
+#include "rotrnn/kernels/oracle/convolution_reference.h"
 
 namespace rotrnn::testing {
 namespace {

@@ -1,9 +1,0 @@
-#include "rotrnn/kernels/gemm.h"
-
-namespace rotrnn::kernels {
-
-const Gemm* gemm_xsmm() {
-  return nullptr;
-}
-
-}  // namespace rotrnn::kernels

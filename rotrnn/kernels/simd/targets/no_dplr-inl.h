@@ -1,0 +1,19 @@
+// Instead of dplr-inl.h where vectors have no doubles: what the scalar table does.
+#pragma once
+
+#include "rotrnn/kernels/simd/targets/common-inl.h"
+#include "rotrnn/kernels/simd/targets/tables.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace rotrnn::kernels::HWY_NAMESPACE {
+
+inline void dplr_sums(const DplrTile& tile, double* r) {
+  table_scalar()->dplr_sums(tile, r);
+}
+
+inline void dplr_gradient(const DplrTile& tile, const double* g, double* out) {
+  table_scalar()->dplr_gradient(tile, g, out);
+}
+
+}  // namespace rotrnn::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();

@@ -1,0 +1,70 @@
+// The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
+#include "rotrnn/kernels/simd/targets/channel-inl.h"
+#include "rotrnn/kernels/simd/targets/fft-inl.h"
+#include "rotrnn/kernels/simd/targets/gemm-inl.h"
+#include "rotrnn/kernels/simd/targets/rows-inl.h"
+#include "rotrnn/kernels/simd/targets/scan-inl.h"
+#include "rotrnn/kernels/simd/targets/vectors-inl.h"
+#if HWY_TARGET == HWY_WASM  // of Highway 1.0
+#include "rotrnn/kernels/simd/targets/no_dplr-inl.h"
+#else
+#include "rotrnn/kernels/simd/targets/dplr-inl.h"
+#endif
+
+namespace rotrnn::kernels {
+
+const Table* ROTRNN_TABLE() {
+  namespace target = HWY_NAMESPACE;
+  static const Table table = {
+      .name = ROTRNN_NAME,
+      .panel_width = target::panel_lanes(),
+      .pack = target::pack,
+      .multiply = target::multiply,
+      .multiply_row = target::multiply_row,
+      .outer = target::outer,
+      .scan = target::scan,
+      .scan_end = target::scan_end,
+      .scan_adjoint = target::scan_adjoint,
+      .scan_adjoint_end = target::scan_adjoint_end,
+      .channel_scan = target::channel_scan,
+      .channel_rank_scan = target::channel_rank_scan,
+      .channel_adjoint = target::channel_adjoint,
+      .dplr_sums = target::dplr_sums,
+      .dplr_gradient = target::dplr_gradient,
+      .fft_lanes = hwy::HWY_NAMESPACE::Lanes(target::Full()),
+      .fft = target::fft,
+      .fft_inverse = target::fft_inverse,
+      .fft_convolve = target::fft_convolve,
+      .fft_convolve_adjoint = target::fft_convolve_adjoint,
+      .fft_load = target::fft_load,
+      .fft_store = target::fft_store,
+      .affine = target::affine,
+      .layer_norm = target::layer_norm,
+      .add_rows = target::add_rows,
+      .column_sum = target::column_sum,
+      .column_statistics = target::column_statistics,
+      .preactivate = target::preactivate<false>,
+      .preactivate_exact = target::preactivate<true>,
+      .gate = target::gate,
+      .residual = target::residual,
+      .project = target::project,
+      .project_backward = target::project_backward,
+      .gelu_pair = target::gelu_pair<false>,
+      .gelu_pair_exact = target::gelu_pair<true>,
+      .gate_backward = target::gate_backward,
+      .preactivate_backward = target::preactivate_backward,
+      .batch_norm_backward = target::batch_norm_backward,
+      .layer_norm_backward = target::layer_norm_backward,
+      .finish = target::finish,
+      .fma_loop = target::fma_loop,
+      .axpy = target::axpy,
+      .gelu = target::gelu<false>,
+      .gelu_exact = target::gelu<true>,
+      .gelu_backward = target::gelu_backward<false>,
+      .gelu_exact_backward = target::gelu_backward<true>,
+      .adamw = target::adamw,
+  };
+  return &table;
+}
+
+}  // namespace rotrnn::kernels

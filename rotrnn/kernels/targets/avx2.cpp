@@ -1,3 +1,0 @@
-#define ROTRNN_TABLE table_avx2
-#define ROTRNN_NAME "avx2"
-#include "rotrnn/kernels/targets/table-inl.h"

@@ -1,3 +1,0 @@
-#define ROTRNN_TABLE table_avx512
-#define ROTRNN_NAME "avx512"
-#include "rotrnn/kernels/targets/table-inl.h"

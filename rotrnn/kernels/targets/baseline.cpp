@@ -1,3 +1,0 @@
-#define ROTRNN_TABLE table_baseline
-#define ROTRNN_NAME "baseline"
-#include "rotrnn/kernels/targets/table-inl.h"

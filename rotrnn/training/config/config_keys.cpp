@@ -1,0 +1,272 @@
+#include "rotrnn/training/config/config_keys.h"
+
+#include <fmt/format.h>
+
+#include "rotrnn/data/task.h"
+#include "rotrnn/layers/registry.h"
+
+namespace rotrnn {
+namespace {
+
+template <typename Enum>
+ChoiceKey choice(Enum& value, std::vector<std::string> names) {
+  return {std::move(names), [&value] { return static_cast<size_t>(value); },
+          [&value](size_t i) { value = static_cast<Enum>(i); }};
+}
+
+// Adds keys under one section.
+struct Section {
+  std::vector<BoundKey>& keys;
+  std::string prefix;
+
+  template <typename Place>
+  void operator()(const char* name, Place place, std::string help) const {
+    keys.push_back({prefix + name, std::move(place), std::move(help)});
+  }
+};
+
+void bind_task(const Section& add, TaskOptions& t) {
+  std::vector<std::string> names;
+  for (const TaskSummary& task : task_summaries()) names.push_back(task.name);
+  add("name", &t.name, fmt::format("what to learn: {}; docs/tasks.md", fmt::join(names, ", ")));
+  add("path", &t.path,
+      "folder, archive or file with the data; empty: made on the spot, if the task can");
+  add("train_path", &t.train_path, "instead of path: the training data alone");
+  add("validation_path", &t.validation_path, "the same for validation");
+  add("test_path", &t.test_path, "the same for the test");
+  add("max_tokens", IntegerKey{&t.max_tokens},
+      "longer sequences are cut; counts the end mark of a text; 0: the task's own limit");
+  add("train", IntegerKey{&t.counts.train},
+      "training examples to make, or at most to read; 0: as many as the task has");
+  add("validation", IntegerKey{&t.counts.validation},
+      "the same for validation, also when it is held out of train");
+  add("test", IntegerKey{&t.counts.test}, "the same for the test");
+  add("seed", IntegerKey{&t.seed}, "seed of the made data, of held-out examples, of permuted");
+  add("split", choice(t.split, {"automatic", "stratified", "random", "group", "time"}),
+      "how examples without a split get one; automatic: stratified for classes, time for a "
+      "forecast, else random");
+  add("validation_share", NumberKey{&t.validation_share, 0, 1, true},
+      "share that is held out for validation");
+  add("test_share", NumberKey{&t.test_share, 0, 1, true}, "share that is held out for the test");
+  add("validation_from", choice(t.validation_from, {"train", "test"}),
+      "where validation comes from when the data have none; test: as public code does, which "
+      "selects on the test split");
+  add("label_pattern", &t.label_pattern,
+      "regular expression for the label in the name of a file; its first group; empty: the folder");
+  add("group_pattern", &t.group_pattern,
+      "the same for the group, such as a speaker, that stays in one split");
+  add("validation_pattern", &t.validation_pattern,
+      "regular expression: examples with such a name are validation");
+  add("test_pattern", &t.test_pattern, "the same for the test");
+  add("target", choice(t.target, {"class", "value", "token_class", "forecast"}),
+      "what to predict: a class, values, a class for every step, or the next values");
+  add("text_column", &t.text_column, "CSV: the column with the text");
+  add("series_column", &t.series_column,
+      "CSV: the column with a whole series, its numbers separated by spaces");
+  add("channel_columns", &t.channel_columns,
+      "series: columns that are channels, separated by commas; empty: all that are not named "
+      "otherwise");
+  add("label_column", &t.label_column, "CSV, series: the column with the class");
+  add("target_columns", &t.target_columns,
+      "CSV, series: columns with the values to tell, separated by commas");
+  add("id_column", &t.id_column, "series: the column that names the series a row belongs to");
+  add("group_column", &t.group_column, "CSV, series: the column with the group");
+  add("horizon", IntegerKey{&t.horizon, 1, 1 << 20}, "forecast: steps ahead");
+  add("window", IntegerKey{&t.window},
+      "forecast: steps of one example, cut from a long series; 0: all of it");
+  add("tokens", choice(t.tokens, {"characters", "bytes"}), "what one token of a text is");
+  add("min_frequency", IntegerKey{&t.min_frequency, 1},
+      "characters that are rarer in train become one unknown token");
+  add("normalisation", choice(t.normalisation, {"standard", "upstream", "none"}),
+      "of numbers: mean 0 and deviation 1 by channel, learned on train; as the task's public code "
+      "does; or as they are");
+  add("keep_every", IntegerKey{&t.keep_every, 1, 1 << 20},
+      "use every k-th step of a series only; 2: half the sampling rate");
+  add("words", &t.words, "Speech Commands: words to tell apart, separated by commas; empty: all");
+  add("contour_length", IntegerKey{&t.contour_length, 2, 1000},
+      "Pathfinder, Path-X: dashes of each of the two curves that are made");
+  add("distractors", IntegerKey{&t.distractors, -1, 1000},
+      "Pathfinder, Path-X: other curves in a made picture; -1: as the Long Range Arena has them");
+  add("permuted", &t.permuted, "MNIST: read the pixels in one random order");
+  add("cache", &t.cache,
+      "folder for decoded data; empty: rotrnn in the user's cache folder; none: no cache");
+  add("memory_mb", IntegerKey{&t.memory_mb, 1, 1 << 30},
+      "decoded data above this are kept in a file instead of in memory");
+  add("min_length", IntegerKey{&t.listops.min_length}, "ListOps: made lists are longer than this");
+  add("max_length", IntegerKey{&t.listops.max_length, 2}, "ListOps: and shorter than this");
+  add("max_depth", IntegerKey{&t.listops.max_depth, 1},
+      "ListOps: depth of the deepest digits; the root is at 1");
+  add("max_args", IntegerKey{&t.listops.max_args, 2}, "ListOps: most arguments of an operator");
+  add("operator_probability", NumberKey{&t.listops.operator_probability, 0, 1, true},
+      "ListOps: probability that a node is an operator");
+}
+
+// Far above any use, and such that products of two of them fit any number here.
+constexpr int64_t kMostSize = 1 << 16;
+
+void bind_model(const Section& add, ModelOptions& m) {
+  add("layer", &m.layer,
+      fmt::format("the recurrent layer: {}; docs/layers.md", fmt::join(layer_names(), ", ")));
+  add("width", IntegerKey{&m.width, 1, kMostSize}, "D: channels between the layers");
+  add("state", IntegerKey{&m.state, 1, kMostSize},
+      "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers, "
+      "S4D, S4 and Liquid-S4 as many in every channel");
+  add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
+  add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
+  add("activation",
+      choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"}),
+      "what follows the layer in a block");
+  add("norm", choice(m.norm, {"batch", "layer"}), "normalisation in a block");
+  add("norm_momentum", NumberKey{&m.norm_momentum, 0, 1},
+      "share of the old running statistics that a step of batch norm keeps");
+  add("prenorm", &m.prenorm, "normalise before the layer; false: after the residual sum");
+  add("dropout", NumberKey{&m.dropout, 0, 1}, "probability; one mask per sequence and channel");
+  add("bidirectional", &m.bidirectional, "run every layer in both directions");
+  add("pooling", choice(m.pooling, {"mean", "last", "none"}),
+      "how a sequence becomes one vector; none: an output for every token");
+  add("normalisation", choice(m.normalisation, {"xi", "alpha", "none"}),
+      "RotRNN: how the input is scaled; xi is the paper's");
+  add("c", NumberKey{&m.c, 0, 1e6, true}, "RotRNN: mean square norm of a head's state to aim at");
+  add("stationary_start", &m.stationary_start,
+      "RotRNN: scale the first input so that the norm is c from the first step on");
+  add("learn_rotation", &m.learn_rotation, "RotRNN: false keeps P = I and trains no M");
+}
+
+void bind_init(const Section& add, InitOptions& i) {
+  add("preset", choice(i.preset, {"paper", "authors"}),
+      "what the automatic choices below follow: the paper's text or its authors' code");
+  add("gamma_min", NumberKey{&i.gamma_min, 0, 1}, "smallest decay γ at the start");
+  add("gamma_max", NumberKey{&i.gamma_max, 0, 1, true}, "largest decay γ at the start");
+  add("theta_max", NumberKey{&i.theta_max, 0, 1e3, true}, "largest angle θ at the start");
+  add("gamma_init", choice(i.gamma_init, {"automatic", "ring", "log_uniform"}),
+      "distribution of γ: on the ring (paper), or uniform in log(-log γ) (authors)");
+  add("theta_form", choice(i.theta_form, {"automatic", "plain", "log"}),
+      "whether θ (paper) or its logarithm (authors) is the parameter");
+  add("bc_init", choice(i.bc_init, {"automatic", "paper", "authors"}), "deviation of B and C");
+  add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "deviation of M");
+}
+
+void bind_lru(const Section& add, LruOptions& l) {
+  add("r_min", NumberKey{&l.r_min}, "LRU: smallest modulus of λ at the start");
+  add("r_max", NumberKey{&l.r_max}, "LRU: largest modulus of λ at the start, at most 1");
+  add("max_phase", NumberKey{&l.max_phase, 0, 1e3, true}, "LRU: largest angle of λ at the start");
+  add("gamma", choice(l.gamma, {"learned", "fixed"}),
+      "LRU: scale of the input, a parameter (paper), or √(1 - abs(λ)²) in every pass (RotRNN's "
+      "authors)");
+}
+
+void bind_s5(const Section& add, S5Options& s) {
+  add("blocks", IntegerKey{&s.blocks, 1}, "S5: J, HiPPO blocks in the state; N / J is even");
+  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
+      "S5: zero-order hold, or the bilinear rule");
+  add("c_init", choice(s.c_init, {"lecun_normal", "trunc_standard_normal", "complex_normal"}),
+      "S5: distribution of C at the start");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S5: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S5: largest time step at the start");
+  add("clip", &s.clip, "S5: keep the real parts of Λ at -1e-4 or below");
+  add("step_rescale", NumberKey{&s.step_rescale, 0, 1e3, true},
+      "S5: multiplies the time steps; 2 at half the sampling rate");
+  add("groups", choice(s.groups, {"standard", "BandCdecay", "BfastandCdecay", "noBCdecay"}),
+      "S5: learning rates and decay of B, C and D; docs/layers.md");
+  add("dt_global", &s.dt_global, "S5: the time steps at the global rate, with decay");
+}
+
+void bind_s4d(const Section& add, S4DOptions& s) {
+  add("init", choice(s.init, {"lin", "inv", "legs"}), "S4D: frequencies at the start");
+  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
+      "S4D: zero-order hold, or the bilinear rule");
+  add("tied", &s.tied, "S4D: one Λ and B for all channels");
+  add("train_b", &s.train_b, "S4D: false keeps B as it starts");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S4D: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S4D: largest time step at the start");
+  add("dt_global", &s.dt_global, "S4D: the time steps at the global rate, with decay");
+  add("step_rescale", NumberKey{&s.step_rescale, 0, 1e3, true},
+      "S4D: multiplies the time steps; 2 at half the sampling rate");
+}
+
+void bind_s4(const Section& add, S4Options& s) {
+  add("tied", &s.tied, "S4, Liquid-S4: one Λ, P and B for all channels");
+  add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true},
+      "S4, Liquid-S4: smallest time step at the start");
+  add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true},
+      "S4, Liquid-S4: largest time step at the start");
+  add("dt_global", &s.dt_global,
+      "S4, Liquid-S4: the time steps at the global rate, with decay; false: at the recurrent one");
+  add("max_length", IntegerKey{&s.max_length, 0, int64_t{1} << 30},
+      "S4, Liquid-S4: length of the kernel at the start, which longer sequences double; 0: the "
+      "longest sequence of the data");
+}
+
+void bind_liquid_s4(const Section& add, LiquidS4Options& l) {
+  add("form", choice(l.form, {"pb", "kb"}),
+      "Liquid-S4: products of inputs as they are, or through the kernel of S4");
+  add("mode", choice(l.mode, {"causal", "reference"}),
+      "Liquid-S4: products of an input with those before it; reference: as the authors' code, not "
+      "causal");
+  add("coefficient", choice(l.coefficient, {"power", "reference"}),
+      "Liquid-S4: coefficients of the products, of the theory or of the authors' code");
+  add("degree", IntegerKey{&l.degree, 2, kMostDegree}, "Liquid-S4: inputs in the longest product");
+  add("train_liquid", &l.train_liquid,
+      "Liquid-S4: false: no gradient through the coefficients, as in the authors' code");
+}
+
+void bind_training(const Section& add, TrainingOptions& t) {
+  add("steps", IntegerKey{&t.steps, 1}, "optimiser steps");
+  add("batch", IntegerKey{&t.batch, 1}, "sequences of one step, of all processes together");
+  add("batch_tokens", IntegerKey{&t.batch_tokens},
+      "instead: fill a step with sequences up to this many tokens; 0: by count");
+  add("accumulate", IntegerKey{&t.accumulate, 1},
+      "parts that a batch is computed in, to save memory; divides the batch");
+  add("loss",
+      choice(t.loss, {"automatic", "cross_entropy", "mean_square", "mean_absolute", "huber"}),
+      "what training makes small; automatic: cross_entropy for classes, mean_square for values");
+  add("huber_delta", NumberKey{&t.huber_delta, 0, 1e6, true},
+      "huber: errors above this, in standard deviations of a target, count linearly");
+  add("class_weights", choice(t.class_weights, {"none", "balanced"}),
+      "balanced: rare classes count as much as frequent ones in the loss");
+  add("global_lr", NumberKey{&t.global_lr, 0, 1e3}, "largest learning rate of most parameters");
+  add("recurrent_lr", NumberKey{&t.recurrent_lr, 0, 1e3},
+      "largest learning rate of the recurrent parameters (docs/layers.md)");
+  add("lr_floor", NumberKey{&t.lr_floor, 0, 1}, "share of the rate that the cosine ends at");
+  add("weight_decay", NumberKey{&t.weight_decay, 0, 1e3}, "AdamW's decay, on matrices only");
+  add("warmup", NumberKey{&t.warmup, 0, 1e6},
+      "linear warm-up: a share of the steps when below 1, else a number of epochs");
+  add("clip", NumberKey{&t.clip, 0, 1e9}, "largest norm of the whole gradient; 0: no clipping");
+  add("seed", IntegerKey{&t.seed}, "seed of the weights, the order of the data, and dropout");
+  add("log_every", IntegerKey{&t.log_every, 1}, "steps between lines of metrics.jsonl");
+  add("evaluate_every", IntegerKey{&t.evaluate_every, 1}, "steps between evaluations");
+  add("checkpoint_every", IntegerKey{&t.checkpoint_every, 1}, "steps between checkpoints");
+  add("keep_checkpoint_every", IntegerKey{&t.keep_checkpoint_every},
+      "steps between checkpoints that are kept for good, as step-N; 0: the last two and the best");
+  add("non_finite_limit", IntegerKey{&t.non_finite_limit, 1},
+      "a step whose loss or gradient is not finite is skipped; training stops after so many in a "
+      "row");
+  add("norms_every", IntegerKey{&t.norms_every},
+      "steps between measurements of the hidden states' norms; 0: at every evaluation");
+  add("tensorboard", &t.tensorboard,
+      "write the numbers of metrics.jsonl to an event file of TensorBoard too");
+  add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
+  add("kernels", choice(t.kernels, {"fused", "reference"}),
+      "what does the sequence work: the fused kernels, or their plain twins in double, to compare "
+      "with (slow)");
+  add("memory", choice(t.memory, {"normal", "low"}),
+      "low: keep less for the backward pass and compute it again");
+}
+
+}  // namespace
+
+std::vector<BoundKey> bind_keys(Config& config) {
+  std::vector<BoundKey> keys;
+  bind_task({keys, "task."}, config.task);
+  bind_model({keys, "model."}, config.model);
+  bind_init({keys, "model.init."}, config.model.init);
+  bind_lru({keys, "model.lru."}, config.model.lru);
+  bind_s5({keys, "model.s5."}, config.model.s5);
+  bind_s4d({keys, "model.s4d."}, config.model.s4d);
+  bind_s4({keys, "model.s4."}, config.model.s4);
+  bind_liquid_s4({keys, "model.liquid_s4."}, config.model.liquid_s4);
+  bind_training({keys, "training."}, config.training);
+  return keys;
+}
+
+}  // namespace rotrnn

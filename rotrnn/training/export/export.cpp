@@ -1,0 +1,291 @@
+#include "rotrnn/training/export/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "rotrnn/base/random.h"
+#include "rotrnn/io/atomic_file.h"
+#include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/reference/reference_pass.h"
+#include "rotrnn/network/tensors.h"
+#include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/score.h"
+#include "rotrnn/training/checkpoint/network_checkpoint.h"
+#include "rotrnn/version.h"
+
+namespace rotrnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kActivations[] = {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"};
+constexpr const char* kPoolings[] = {"mean", "last", "none"};
+
+/// A tensor of the file, with memory of its own.
+struct FoldedTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
+
+// A batch norm in front of a system that mixes channels goes into W.
+bool folds_norm(const ModelOptions& options) {
+  return options.prenorm && options.norm == NormKind::batch && !layer_kind(options.layer).channels;
+}
+
+// The norm of a block as a scale and a shift, in double: a batch norm with its running statistics.
+struct Affine {
+  std::vector<double> scale, shift;
+};
+
+Affine affine_of(const ModelOptions& m, const Weights& weights, const std::string& at) {
+  const auto get = [&](const char* name) {
+    const std::span<const float> found = weights.find(at + "norm." + name);
+    return std::vector<double>(found.begin(), found.end());
+  };
+  Affine out{get("weight"), get("bias")};
+  if (m.norm == NormKind::layer) return out;
+  const auto mean = get("running_mean"), variance = get("running_var");
+  for (size_t d = 0; d < mean.size(); ++d) {
+    out.scale[d] /= std::sqrt(variance[d] + kNormEpsilon);
+    out.shift[d] -= mean[d] * out.scale[d];
+  }
+  return out;
+}
+
+// u = a ⊙ x + c in front: W' = W·diag(a), b' = b + W c, D' = D ⊙ a, e' = e + D ⊙ c.
+void fold_norm(const Affine& norm, Diagonal<double>& s) {
+  const auto D = static_cast<size_t>(s.width), rows = 2 * static_cast<size_t>(s.states);
+  s.b.resize(rows);
+  s.e.resize(D);
+  for (size_t i = 0; i < rows; ++i) {
+    for (size_t d = 0; d < D; ++d) {
+      s.b[i] += s.W[i * D + d] * norm.shift[d];
+      s.W[i * D + d] *= norm.scale[d];
+    }
+  }
+  for (size_t d = 0; d < D; ++d) {
+    s.e[d] += s.D[d] * norm.shift[d];
+    s.D[d] *= norm.scale[d];
+  }
+}
+
+// The tensors of a block; what training needed and the network does not is multiplied out.
+void fold_block(const ModelOptions& m, size_t block, Weights& weights,
+                std::vector<FoldedTensor>& out) {
+  const std::string at = fmt::format("blocks.{}.", block);
+  Recurrence recurrence = layer_kind(m.layer).recurrence(m, layer_values(m, block, weights), true);
+  const Affine norm = affine_of(m, weights, at);
+  const auto add = [&](const std::string& name, const auto& values, std::vector<int64_t> shape) {
+    if (values.empty()) return;
+    out.push_back({at + name, std::move(shape), {values.begin(), values.end()}});
+  };
+  if (auto* diagonal = std::get_if<Diagonal<double>>(&recurrence)) {
+    if (folds_norm(m)) fold_norm(norm, *diagonal);
+  }
+  std::visit(
+      [&](const auto& r) {
+        r.each([&](const char* name, const std::vector<double>& values,
+                   std::initializer_list<int64_t> shape) { add(name, values, shape); });
+      },
+      recurrence);
+  if (!folds_norm(m)) {
+    add("norm.scale", norm.scale, {m.width});
+    add("norm.shift", norm.shift, {m.width});
+  }
+  for (const char* name : {"value.weight", "value.bias", "gate.weight", "gate.bias"}) {
+    const auto* p = weights.layout().find(at + name);
+    if (p != nullptr) add(name, weights.parameters().of(*p), p->shape);
+  }
+}
+
+std::vector<FoldedTensor> fold(Network& network) {
+  Weights& weights = network.weights();
+  std::vector<FoldedTensor> out;
+  const auto add = [&](const char* name) {
+    const auto* p = weights.layout().find(name);
+    if (p == nullptr) return;
+    const auto values = weights.parameters().of(*p);
+    out.push_back({name, p->shape, {values.begin(), values.end()}});
+  };
+  add("encoder.weight");
+  add("encoder.bias");
+  for (int64_t i = 0; i < network.options().depth; ++i) {
+    fold_block(network.options(), static_cast<size_t>(i), weights, out);
+  }
+  for (const char* name : {"hidden.weight", "hidden.bias", "head.weight", "head.bias"}) add(name);
+  return out;
+}
+
+std::vector<NamedTensor> views_of(const std::vector<FoldedTensor>& tensors) {
+  std::vector<NamedTensor> out;
+  for (const FoldedTensor& t : tensors) {
+    out.push_back({t.name, {Dtype::f32, t.shape, std::as_bytes(std::span(t.values))}});
+  }
+  return out;
+}
+
+std::string description(const CheckpointHeader& header, const std::vector<FoldedTensor>& tensors) {
+  const ModelOptions& m = header.config.model;
+  const DataShape& shape = header.facts.shape;
+  const bool channels = layer_kind(m.layer).channels, folds = folds_norm(m);
+  int64_t states = 0, degree = 1;
+  for (const FoldedTensor& t : tensors) {
+    if (t.name == "blocks.0.lambda_re") states = t.shape.back();
+    if (t.name == "blocks.0.liquid") degree = 1 + t.shape[0];
+  }
+  nlohmann::ordered_json json = {
+      {"system", channels ? "channel" : "diagonal"},
+      {"layer", m.layer},
+      {"task", header.config.task.name},
+      {"version", kVersion},
+      {"width", m.width},
+      {"states", states},
+      {"depth", m.depth},
+      {"activation", kActivations[static_cast<size_t>(m.activation)]},
+      {"norm", m.norm == NormKind::layer ? "layer"
+               : folds                   ? "none"
+                                         : "affine"},
+      {"prenorm", m.prenorm},
+      {"bidirectional", m.bidirectional},
+      {"pooling", kPoolings[static_cast<size_t>(m.pooling)]},
+      {"input", shape.input == InputKind::tokens ? "tokens" : "values"},
+      {"inputs", shape.inputs},
+      {"target", shape.target == TargetKind::classes ? "classes" : "values"},
+      {"outputs", shape.outputs},
+      {"towers", shape.towers},
+      {"per_token", shape.per_token},
+      {"classes",
+       shape.target == TargetKind::classes ? header.facts.classes : std::vector<std::string>{}},
+      {"preprocessing", to_json(header.facts.preprocessing)}};
+  if (channels) {
+    const bool inside = m.liquid_s4.form == LiquidForm::kb;
+    json["degree"] = degree;
+    json["liquid"] = degree == 1 ? "none" : inside ? "kb" : "pb";
+  }
+  return json.dump();
+}
+
+// Random sequences of ragged lengths, in natural units or as token numbers.
+struct Trial {
+  std::vector<int64_t> offsets{0};
+  std::vector<float> values;
+  std::vector<int32_t> tokens;
+};
+
+Trial make_trial(const TaskFacts& facts) {
+  const Preprocessing& p = facts.preprocessing;
+  const int64_t C = facts.shape.inputs;
+  Random random(0, RandomSite::trial);
+  Trial trial;
+  for (const int64_t wish : {96, 1, 257, 40}) {
+    int64_t steps = p.order.empty() ? wish : std::ssize(p.order) * p.keep_every;
+    if (p.per_step) steps = std::min(steps, p.max_length);
+    trial.offsets.push_back(trial.offsets.back() + steps);
+    for (int64_t t = 0; t < steps; ++t) {
+      if (p.tokens()) {
+        trial.tokens.push_back(static_cast<int32_t>(random.below(static_cast<uint32_t>(C))));
+        continue;
+      }
+      for (int64_t c = 0; c < C; ++c) {
+        const auto at = static_cast<size_t>(p.per_step ? t : c);
+        trial.values.push_back(static_cast<float>(p.mean[at] + p.deviation[at] * random.normal()));
+      }
+    }
+  }
+  return trial;
+}
+
+// What the network computes in double, by the plain twins.
+std::vector<double> truth(Network& network, const TaskFacts& facts, const Trial& trial) {
+  Preprocessing p = facts.preprocessing;
+  std::vector<int64_t> offsets = trial.offsets;
+  std::vector<int64_t> tokens(trial.tokens.begin(), trial.tokens.end());
+  std::vector<float> values;
+  if (!p.tokens()) {
+    p.form.element = Element::f32;
+    p.form.scale = 1;
+    offsets = {0};
+    const auto C = static_cast<size_t>(facts.shape.inputs);
+    for (size_t i = 0; i + 1 < trial.offsets.size(); ++i) {
+      const auto begin = static_cast<size_t>(trial.offsets[i]) * C;
+      const auto end = static_cast<size_t>(trial.offsets[i + 1]) * C;
+      const auto bytes = std::as_bytes(std::span(trial.values).subspan(begin, end - begin));
+      offsets.push_back(offsets.back() + p.length(bytes));
+      values.resize(static_cast<size_t>(offsets.back()) * C);
+      p.write_values(bytes, values.data() + static_cast<size_t>(offsets[i]) * C);
+    }
+  }
+  const NetworkLayers layers(network.options(), network.weights());
+  LayerMaps maps;
+  maps.forward(network.options(), layers.values, longest_of(offsets), thread_count(0), false);
+  ReferencePass pass;
+  return pass.forward(network.options(), network.shape(), {}, network.weights(), maps,
+                      {{offsets, tokens, values}, Mode::evaluate, {}, {}});
+}
+
+void compare(Network& network, const TaskFacts& facts,
+             const std::shared_ptr<const runtime::Model>& loaded, ExportReport& report) {
+  report.parameters = loaded->info().parameters;
+  const Trial trial = make_trial(facts);
+  runtime::Scorer scorer(loaded);
+  const std::vector<float> given = facts.preprocessing.tokens()
+                                       ? scorer.score_tokens(trial.tokens, trial.offsets)
+                                       : scorer.score(trial.values, trial.offsets);
+  const std::vector<double> exact = truth(network, facts, trial);
+  if (exact.size() != given.size()) {
+    throw std::runtime_error(
+        fmt::format("the file gives {} logits, the network {}", given.size(), exact.size()));
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const double difference = std::abs(exact[i] - static_cast<double>(given[i]));
+    if (!std::isfinite(exact[i]) || !std::isfinite(given[i])) {
+      throw std::runtime_error(fmt::format(
+          "the network says {:g} and the folded model {:g}, so it was not written; the weights "
+          "overflow: train again with a smaller training.global_lr",
+          exact[i], given[i]));
+    }
+    report.difference = std::max(report.difference, difference);
+    report.largest = std::max(report.largest, std::abs(exact[i]));
+  }
+  // Float32 through a deep network: 1e-6 to 1e-5 of the largest logit is usual.
+  if (!(report.difference <= 1e-3 * std::max(1.0, report.largest))) {
+    throw std::runtime_error(fmt::format(
+        "the folded model differs from the network by {:.2g} (largest logit {:.3g}), so "
+        "it was not written; its weights may be too large for float32",
+        report.difference, report.largest));
+  }
+}
+
+}  // namespace
+
+FoldedRun fold_run(const fs::path& run, Which which) {
+  const Checkpoint checkpoint = read_checkpoint(find_checkpoint(run, which), Parts::weights);
+  const CheckpointHeader& header = checkpoint.header;
+  Network network = load_network(checkpoint, {});
+  const std::vector<FoldedTensor> tensors = fold(network);
+  FoldedRun out;
+  out.bytes = safetensors_bytes(run, views_of(tensors),
+                                {{"format", "rotrnn-model"},
+                                 {"format_version", "1"},
+                                 {"model", description(header, tensors)}});
+  out.report.step = header.state.step;
+  out.report.bytes = std::ssize(out.bytes);
+  const auto loaded = runtime::Model::from_bytes(out.bytes, run.string());
+  out.report.streams = loaded->network().whole_only().empty();
+  compare(network, header.facts, loaded, out.report);
+  return out;
+}
+
+ExportReport export_model(const ExportRequest& request) {
+  check_free(request.out, request.overwrite);
+  const FoldedRun folded = fold_run(request.run, request.which);
+  write_file_atomically(request.out, folded.bytes);
+  return folded.report;
+}
+
+}  // namespace rotrnn
