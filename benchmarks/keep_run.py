@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Keep what a run showed, small enough for docs/runs/: its config, and metrics.jsonl with fewer lines.
+"""Keep what a run showed, small enough for benchmarks/results/runs/: its config, and metrics.jsonl with fewer lines.
 
-    benchmarks/keep_run.py runs/text docs/runs/text
+    benchmarks/keep_run.py runs/text benchmarks/results/runs/text
 
 Evaluations, norms and the test stay as they are; of the lines of training at most --lines stay, of eigenvalues and
 confusion matrices the first and the last. `task.path` becomes the bare name of the file, and settings of the machine

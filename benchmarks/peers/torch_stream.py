@@ -1,4 +1,4 @@
-"""A folded model (docs/model_format.md) in eager PyTorch or NumPy: step by step, or whole sequences.
+"""A folded model (docs/deploy.md) in eager PyTorch or NumPy: step by step, or whole sequences.
 
     step torch|numpy    one sample at a time, state in and out, in one thread; times of a step
     score FORM          whole sequences, one of the forms of the recurrence of torch_step.py

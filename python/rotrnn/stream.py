@@ -23,7 +23,7 @@ Steps = Union[np.ndarray, Sequence[float], str, bytes]
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What a model takes and gives; docs/model_format.md has the words."""
+    """What a model takes and gives; docs/deploy.md has the words."""
 
     layer: str
     activation: str

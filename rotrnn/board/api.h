@@ -24,8 +24,9 @@ struct SeriesQuery {
   std::string since;
 };
 
-/// Runs below folders as JSON (docs/board.md), read when asked and only as far as they grew. Runs
-/// are named by ids of the list alone, so no request can name a path. For any number of threads.
+/// Runs below folders as JSON (docs/training.md), read when asked and only as far as they grew.
+/// Runs are named by ids of the list alone, so no request can name a path. For any number of
+/// threads.
 class Api {
  public:
   explicit Api(const std::vector<std::filesystem::path>& roots);

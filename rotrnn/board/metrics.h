@@ -25,7 +25,7 @@ struct LambdaFrame {
   std::vector<std::vector<float>> layers;
 };
 
-/// What metrics.jsonl says of a run (docs/board.md), taken in line by line and kept in bounded
+/// What metrics.jsonl says of a run (docs/training.md), taken in line by line and kept in bounded
 /// memory. A line whose step lies behind the last one is a run that went back: what it had written
 /// from there on is forgotten.
 class Metrics {

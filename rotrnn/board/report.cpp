@@ -77,7 +77,7 @@ Report make_report(Api& api, const std::string& title, const std::string& writte
   const Found found = api.found();
   if (found.runs.empty() && found.comparisons.empty()) {
     throw std::runtime_error(
-        "report: there are no runs; a run folder has a file metrics.jsonl (docs/board.md)");
+        "report: there are no runs; a run folder has a file metrics.jsonl (docs/training.md)");
   }
   Report out;
   std::vector<ReportRun> runs;

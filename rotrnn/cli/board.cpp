@@ -66,7 +66,7 @@ void add_board(CLI::App& app, Action& action) {
       "  rotrnn board runs                        all runs below a folder\n"
       "  rotrnn board runs/a runs/b --port 8000   two of them\n"
       "  rotrnn board runs --host 0.0.0.0         for other machines, by the address it prints\n"
-      "docs/board.md tells more.");
+      "docs/training.md tells more.");
   command->callback([o, &action] { action = [o] { return run_board(*o); }; });
 }
 

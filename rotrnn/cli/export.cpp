@@ -110,7 +110,7 @@ int run_onnx(const ExportOptions& o) {
     fmt::print("no step and no chunk graph: {}\n", report.whole_only);
   }
   if (!file) print_comparison(r);
-  fmt::print("next: docs/onnx.md\n");
+  fmt::print("next: docs/deploy.md\n");
   return 0;
 }
 
@@ -136,9 +136,7 @@ void add_export(CLI::App& app, Action& action) {
   command->add_option("--out", options->out,
                       "file to write; default: RUN/model.safetensors, or RUN/model.onnx, where "
                       "each of several graphs has its name before .onnx: model.step.onnx");
-  command
-      ->add_option("--format", options->format,
-                   "safetensors (default; docs/model_format.md) or onnx (docs/onnx.md)")
+  command->add_option("--format", options->format, "safetensors (default) or onnx; docs/deploy.md")
       ->check(CLI::IsMember({"safetensors", "onnx"}));
   command
       ->add_option("--graph", options->graph,

@@ -240,7 +240,7 @@ void add_init(CLI::App& app, Action& action) {
   command->footer(
       "The kind of data is told by the names and first rows of the files, and every choice has a\n"
       "comment in the config. --task with a --set task.… of your own switches the guessing off.\n"
-      "docs/own_data.md");
+      "docs/data.md");
   command->callback([o, &action] { action = [o] { return init(*o); }; });
 }
 

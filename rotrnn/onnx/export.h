@@ -26,7 +26,7 @@ struct OnnxReport {
   std::string whole_only;  // why there are whole sequences only; "" when the model streams
 };
 
-/// Writes the graphs of a folded model (docs/onnx.md), each checked by ONNX's own checker; all
+/// Writes the graphs of a folded model (docs/deploy.md), each checked by ONNX's own checker; all
 /// files or none. `bytes` are those of the folded model, `where` names it in messages.
 /// std::invalid_argument for a graph that such a model has not, and for a file that exists.
 OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxRequest& request);

@@ -11,7 +11,7 @@
 
 namespace rotrnn {
 
-/// A folded model (docs/model_format.md) as the parts that a graph is made from. It has been read
+/// A folded model (docs/deploy.md) as the parts that a graph is made from. It has been read
 /// by the runtime before, so everything is there and fits.
 class OnnxSource {
  public:

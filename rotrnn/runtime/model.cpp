@@ -13,7 +13,7 @@
 #include "rotrnn/io/formats/safetensors.h"
 #include "rotrnn/runtime/network.h"
 
-// Reads what docs/model_format.md describes.
+// Reads what docs/deploy.md describes.
 
 namespace rotrnn::runtime {
 namespace {

@@ -184,7 +184,7 @@ class Program(Case):
         self.assertIn("no step and no chunk graph: a bidirectional model", said)
         self.assertFalse((self.folder / "b.step.onnx").exists())
         help_text = self.run_program("export", "--help").stdout
-        for part in ("--graph", "onnx", "docs/onnx.md", "--force", "bidirectional"):
+        for part in ("--graph", "onnx", "docs/deploy.md", "--force", "bidirectional"):
             self.assertIn(part, help_text)
 
     def test_values_far_from_zero(self):

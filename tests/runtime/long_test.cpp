@@ -10,7 +10,7 @@
 namespace rotrnn::runtime::test {
 namespace {
 
-// The equations of docs/model_format.md as loops over double, for half_glu1, no norm, one channel.
+// The equations of docs/deploy.md as loops over double, for half_glu1, no norm, one channel.
 class Plain {
  public:
   explicit Plain(const std::filesystem::path& file) {

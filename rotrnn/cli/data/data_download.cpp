@@ -189,7 +189,7 @@ void list_text() {
   fmt::print(
       "rotrnn data download TASK fetches and unpacks; the tasks of the Long Range Arena share one "
       "archive.\nYour own data need no download: set task.name and task.path, see "
-      "docs/own_data.md.\n");
+      "docs/data.md.\n");
 }
 
 int list(bool json) {

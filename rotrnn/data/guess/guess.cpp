@@ -63,7 +63,7 @@ std::string kind_of(const fs::path& path, const Detected& found) {
     fail(path.string(),
          fmt::format("none of its {} file(s), such as {}, is of a kind that is read here: "
                      "sound, pictures, texts (.txt), tables (.csv, .tsv), arrays (.npy, .npz), "
-                     ".ts, IDX; docs/own_data.md. --task NAME says what they are",
+                     ".ts, IDX; docs/data.md. --task NAME says what they are",
                      found.files, found.unknown));
   }
   const KindCount& most = found.kinds[0];

@@ -4,7 +4,7 @@
 #include <span>
 #include <type_traits>
 
-/// RotRNN's parameter map, fused (docs/rotrnn.md): parameters to the diagonal system, per head
+/// RotRNN's parameter map, fused (docs/layers.md): parameters to the diagonal system, per head
 ///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
 ///   W = rows of ξPᵀB (even rows: re plane, odd: im plane),  V = columns of C P likewise
 ///   xi: ξ = sqrt(c(1-γ²)/‖B‖²);  alpha: α = 1/sqrt(cγ² + ‖B‖²) takes ξ's place and scales λ;

@@ -5,7 +5,7 @@
 
 namespace rotrnn {
 
-/// How the input is scaled against the memory of the state: see docs/rotrnn.md.
+/// How the input is scaled against the memory of the state: see docs/layers.md.
 enum class Normalisation { xi, alpha, none };
 
 /// Whole sets of initial values; `automatic` choices of InitOptions follow it.

@@ -28,7 +28,7 @@ struct Section {
 void bind_task(const Section& add, TaskOptions& t) {
   std::vector<std::string> names;
   for (const TaskSummary& task : task_summaries()) names.push_back(task.name);
-  add("name", &t.name, fmt::format("what to learn: {}; docs/tasks.md", fmt::join(names, ", ")));
+  add("name", &t.name, fmt::format("what to learn: {}; docs/data.md", fmt::join(names, ", ")));
   add("path", &t.path,
       "folder, archive or file with the data; empty: made on the spot, if the task can");
   add("train_path", &t.train_path, "instead of path: the training data alone");

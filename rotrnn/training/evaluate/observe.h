@@ -5,7 +5,7 @@
 
 #include "rotrnn/network/network.h"
 
-// Lines of metrics.jsonl that show the inside of a network; docs/board.md has their form.
+// Lines of metrics.jsonl that show the inside of a network; docs/training.md has their form.
 
 namespace rotrnn {
 

@@ -25,7 +25,7 @@ struct ExportReport {
   double difference = 0, largest = 0;
 };
 
-/// The bytes of a folded model (docs/model_format.md) and what is known of it.
+/// The bytes of a folded model (docs/deploy.md) and what is known of it.
 struct FoldedRun {
   std::string bytes;
   ExportReport report;

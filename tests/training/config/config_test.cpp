@@ -141,7 +141,7 @@ int valid_configs_below(const std::string& folder) {
 TEST(Config, ShippedConfigsAreValid) {
   EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/configs"), 30);
   // The runs that docs/results.md tells of can be run again.
-  EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/docs/runs"), 7);
+  EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/benchmarks/results/runs"), 7);
 }
 
 TEST(Config, PaperRowOfListOpsIsThePapers) {
