@@ -17,11 +17,12 @@ namespace rotrnn {
 /// with S complex states z, kept as two real planes: all real parts, then all imaginary parts. The
 /// reverse direction runs the same recurrence from the end and adds V_reverse·[Re z; Im z].
 /// Without an initial state z_0 = start ⊙ (W u_1 + b), u_1 being the first input in that direction;
-/// without start it is 0.
-template <class T>
-struct Diagonal {
+/// without start it is 0. `Field` holds the numbers of one field: a vector, or a view of them in a
+/// file.
+template <class Field>
+struct DiagonalFields {
   int64_t width = 0, states = 0;  // D, S
-  std::vector<T> lambda_re, lambda_im, W, V, V_reverse, D, b, e, start_re, start_im;
+  Field lambda_re, lambda_im, W, V, V_reverse, D, b, e, start_re, start_im;
 
   bool bidirectional() const { return !V_reverse.empty(); }
 
@@ -51,6 +52,9 @@ struct Diagonal {
     visit("start_im", s.start_im, Shape{n});
   }
 };
+
+template <class T>
+using Diagonal = DiagonalFields<std::vector<T>>;
 
 /// How Liquid-S4's products of neighbouring inputs enter, where a layer has them.
 enum class Products {
@@ -143,33 +147,47 @@ void convert(const Description<From>& from, Description<To>& to) {
 /// Without p and q the states do not meet either, without b it is 1. w is u; or, with products
 /// inside, u_t + Σ_p liquid[p-2]·Π_{j<p} u_{t-j}: else these sums are added to y. In the reverse
 /// direction c_reverse reads the state of the next sample, of the same recurrence driven by u.
-struct ChannelSteps {
+/// `Field` is as in DiagonalFields.
+template <class Field>
+struct ChannelStepFields {
   int64_t width = 0, states = 0, orders = 0;
   bool liquid_inside = false;
-  std::vector<double> lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
-  std::vector<double> p_re, p_im, q_re, q_im, b_re, b_im;
-  std::vector<double> D, liquid;  // [D], [orders, D]
+  Field lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
+  Field p_re, p_im, q_re, q_im, b_re, b_im;
+  Field D, liquid;  // [D], [orders, D]
 
   template <class Visit>
+  void each(const Visit& visit) {
+    list(*this, visit);
+  }
+  template <class Visit>
   void each(const Visit& visit) const {
-    using Shape = std::initializer_list<int64_t>;
-    const Shape plane{width, states};
-    visit("D", D, Shape{width});
-    visit("liquid", liquid, Shape{orders, width});
-    visit("lambda_re", lambda_re, plane);
-    visit("lambda_im", lambda_im, plane);
-    visit("c_re", c_re, plane);
-    visit("c_im", c_im, plane);
-    visit("c_reverse_re", c_reverse_re, plane);
-    visit("c_reverse_im", c_reverse_im, plane);
-    visit("p_re", p_re, plane);
-    visit("p_im", p_im, plane);
-    visit("q_re", q_re, plane);
-    visit("q_im", q_im, plane);
-    visit("b_re", b_re, plane);
-    visit("b_im", b_im, plane);
+    list(*this, visit);
+  }
+
+ private:
+  using Shape = std::initializer_list<int64_t>;
+  template <class Self, class Visit>
+  static void list(Self& s, const Visit& visit) {
+    const int64_t d = s.width, n = s.states;
+    visit("D", s.D, Shape{d});
+    visit("liquid", s.liquid, Shape{s.orders, d});
+    visit("lambda_re", s.lambda_re, Shape{d, n});
+    visit("lambda_im", s.lambda_im, Shape{d, n});
+    visit("c_re", s.c_re, Shape{d, n});
+    visit("c_im", s.c_im, Shape{d, n});
+    visit("c_reverse_re", s.c_reverse_re, Shape{d, n});
+    visit("c_reverse_im", s.c_reverse_im, Shape{d, n});
+    visit("p_re", s.p_re, Shape{d, n});
+    visit("p_im", s.p_im, Shape{d, n});
+    visit("q_re", s.q_re, Shape{d, n});
+    visit("q_im", s.q_im, Shape{d, n});
+    visit("b_re", s.b_re, Shape{d, n});
+    visit("b_im", s.b_im, Shape{d, n});
   }
 };
+
+using ChannelSteps = ChannelStepFields<std::vector<double>>;
 
 /// A trained layer as a stream runs it.
 using Recurrence = std::variant<Diagonal<double>, ChannelSteps>;
