@@ -10,7 +10,8 @@ namespace rotrnn::kernels {
 
 /// While it lives, this thread takes numbers below the normal range (1.2e-38 for float) as zero,
 /// where the CPU can: a GELU far to the left, or a state that fades, is made of them, and an Intel
-/// core is many times slower with them (docs/performance.md). What was set before comes back.
+/// core is many times slower with them (benchmarks/results/speed.md). What was set before comes
+/// back.
 class SubnormalsAreZero {
  public:
 #if defined(__SSE2__)

@@ -24,7 +24,7 @@ struct SeriesQuery {
   std::string since;
 };
 
-/// Runs below folders as JSON (docs/training.md), read when asked and only as far as they grew.
+/// Runs below folders as JSON (README.md), read when asked and only as far as they grew.
 /// Runs are named by ids of the list alone, so no request can name a path. For any number of
 /// threads.
 class Api {

@@ -6,7 +6,7 @@
 
 namespace rotrnn {
 
-/// The formulas are in docs/architecture.md; exact_glu is that of the S4 family.
+/// The formulas are in docs/layers.md; exact_glu is that of the S4 family.
 enum class Activation { half_glu1, full_glu, half_glu2, gelu, exact_glu };
 
 /// Whether the activation has a value branch W1 besides the gate W2.
