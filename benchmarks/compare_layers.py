@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Times a training step of every layer against eager PyTorch's FFT form in turn, and prints the ratios.
 
     benchmarks/compare_layers.py [--layers s4d,s4] [--rows mnist,listops,speech] [--rounds 3]

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Times streaming and whole sequences of a model beside its exported graphs in ONNX Runtime, and prints the ratios.
 
     benchmarks/compare_onnx.py [--rounds 5] [--program build/release/bin/rotrnn] [--chunks 1,16,256] [--batches 1,16]

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Times a training step of rotrnn and of eager PyTorch in turn, and prints the ratios.
 
     benchmarks/compare_step.py [--rows listops,text,speech] [--forms chunked,fft,doubling] [--rounds 5]

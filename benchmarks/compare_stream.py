@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Times streaming and scoring of an exported model beside eager PyTorch and NumPy, and prints the ratios.
 
     benchmarks/compare_stream.py [--rounds 5] [--program build/release/bin/rotrnn] [--batches 1,16]

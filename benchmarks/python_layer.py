@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Times a training step of one layer, rotrnn.RotRNN against the three eager PyTorch forms, in turn.
 
     PYTHONPATH=build/release/python benchmarks/python_layer.py [--rows listops,speech] [--repeats 7]

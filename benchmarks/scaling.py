@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Ranks against threads on one machine: the same training by 1 rank x T threads and T ranks x 1 thread.
 
     python3 benchmarks/scaling.py [--program build/release/bin/rotrnn] [--config C] [--steps N] [--rounds R]
