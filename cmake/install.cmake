@@ -49,7 +49,7 @@ set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME r
 target_include_directories(rotrnn_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
-foreach(folder base data distributed io kernels layers network spec training)
+foreach(folder base data distributed io kernels layers network plot spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
           # Inside the layers, with Eigen, which clients need not have.

@@ -13,7 +13,9 @@ set(kernel_sources
   recurrence/products recurrence/scan
   simd/simd simd/targets/baseline simd/targets/scalar)
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+option(ROTRNN_BASELINE_ONLY "Leave out the kernels for AVX2 and AVX-512, which take minutes to compile" OFF)
+mark_as_advanced(ROTRNN_BASELINE_ONLY)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT ROTRNN_BASELINE_ONLY)
   list(APPEND kernel_sources simd/targets/avx2 simd/targets/avx512)
   # Whole-file flags: Highway's static dispatch takes the target from the compiler's macros.
   set_source_files_properties(${ROTRNN_KERNELS_DIR}/simd/targets/avx2.cpp PROPERTIES COMPILE_OPTIONS
@@ -21,7 +23,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set_source_files_properties(${ROTRNN_KERNELS_DIR}/simd/targets/avx512.cpp PROPERTIES COMPILE_OPTIONS
     "-march=skylake-avx512;-maes;-mpclmul;-mprefer-vector-width=512")
 else()
-  list(APPEND kernel_sources simd/targets/no_x86)
+  list(APPEND kernel_sources simd/targets/baseline_only)
 endif()
 if(EMSCRIPTEN)  # pages do not train
   list(REMOVE_ITEM kernel_sources block/block_backward block/block_gradients block/embedding

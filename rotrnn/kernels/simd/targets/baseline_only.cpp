@@ -1,3 +1,4 @@
+// In place of avx512.cpp and avx2.cpp, on other CPUs and in builds without them.
 #include "rotrnn/kernels/simd/targets/tables.h"
 
 namespace rotrnn::kernels {
