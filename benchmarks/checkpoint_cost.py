@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a checkpoint costs: the same training with one every few steps and with none, in turns. Often, so that
-it shows above the noise of a machine; then told for one every 100 steps.
+it shows above the noise of a machine; then scaled to one every 100 steps.
 
     benchmarks/checkpoint_cost.py CONFIG --program build/release/bin/rotrnn --every 5 --steps 300
 """

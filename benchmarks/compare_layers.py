@@ -57,7 +57,7 @@ def main():
     p.add_argument("--program", default="build/release/bin/rotrnn")
     p.add_argument("--python", default="/usr/bin/python3")
     a = p.parse_args()
-    print("| row | layer | rotrnn, ms a step | PyTorch FFT, ms | ours is faster by | memory MB | peer's | peak |")
+    print("| row | layer | rotrnn, ms per step | PyTorch FFT, ms | speedup | memory MB | peer's | peak |")
     print("|---|---|---:|---:|---:|---:|---:|---:|")
     for name in a.rows.split(","):
         row = ROWS[name]

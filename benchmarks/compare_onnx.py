@@ -6,8 +6,8 @@
 
 The network is that of Speech Commands (6 layers, D 96, N 128, 35 classes, half_glu1) with random weights, the same
 file for both. Every round runs one and then the other with the same number of threads, so that whatever else the
-machine does meets both; figures are medians over the rounds. A stream gives K steps a call, so that the call itself
-does not count; one step a call is shown too. Ours are without the head, which ONNX Runtime computes once a call.
+machine does meets both; figures are medians over the rounds. A stream gives K steps per call, so that the call itself
+does not count; one step per call is shown too. Ours are without the head, which ONNX Runtime computes once per call.
 Before it, both graphs are compared with NumPy. onnxruntime-node is brought into build/release/onnxruntime by npm, as
 the tests do. Needs Python's numpy for --python.
 """
@@ -44,7 +44,7 @@ def check(model, graphs):
 
 
 def compare(title, unit, ours, theirs, rounds, faster):
-    """A row of the table: medians of both, and by how much ours is faster."""
+    """A row of the table: medians of both, and the speedup."""
     mine, other = [], []
     for _ in range(rounds):
         mine.append(ours())
@@ -55,15 +55,15 @@ def compare(title, unit, ours, theirs, rounds, faster):
 
 def compare_stream(a, peer, model, graphs, chunk):
     def ours():
-        said = run(a.program, "bench", "stream", model, "--samples", 5120, "--streams", 1, "--json")
-        return said[f"steps_per_second_by_{chunk}"]
+        measured = run(a.program, "bench", "stream", model, "--samples", 5120, "--streams", 1, "--json")
+        return measured[f"steps_per_second_by_{chunk}"]
 
     def theirs():
         if chunk == 1:
             return run("node", peer, "stream", graphs["step"], "--chunk", 0, "--length", 2000)["steps_per_second"]
         return run("node", peer, "stream", graphs["chunk"], "--chunk", chunk, "--length", 16128)["steps_per_second"]
 
-    compare(f"a stream, {chunk} a call, 1 thread", "steps/s", ours, theirs, a.rounds, lambda x, y: x / y)
+    compare(f"a stream, {chunk} per call, 1 thread", "steps/s", ours, theirs, a.rounds, lambda x, y: x / y)
 
 
 def main():
@@ -88,7 +88,7 @@ def main():
             if not both:
                 check(model, graphs)
                 print(f"| | rotrnn | ONNX Runtime {run('node', peer, 'score', graphs['sequence'], '--length', 9)['version']}"
-                      " | ours is faster by |\n|---|---:|---:|---:|")
+                      " | speedup |\n|---|---:|---:|---:|")
                 for chunk in filter(None, a.chunks.split(",")):
                     compare_stream(a, peer, model, graphs, int(chunk))
             for batch in a.batches.split(","):

@@ -50,7 +50,7 @@ def main():
     p.add_argument("--program", default="build/release/bin/rotrnn")
     p.add_argument("--python", default="/usr/bin/python3")
     a = p.parse_args()
-    print("| row | who | GFLOP/s | of peak | ours is faster by | memory MB | of it we use |")
+    print("| row | who | GFLOP/s | of peak | speedup | memory MB | memory vs. PyTorch |")
     print("|---|---|---|---|---|---|---|")
     for name in a.rows.split(","):
         row = ROWS[name]

@@ -27,7 +27,7 @@ def compare(title, unit, contestants, rounds):
         for who, measure in contestants.items():
             times[who].append(measure())
     ours = statistics.median(next(iter(times.values())))
-    print(f"\n| {title} | {unit} | ours is faster by |\n|---|---|---|")
+    print(f"\n| {title} | {unit} | speedup |\n|---|---|---|")
     for i, (who, values) in enumerate(times.items()):
         median = statistics.median(values)
         print(f"| {who} | {median:.2f} | {'' if i == 0 else f'{median / ours:.1f} ×'} |", flush=True)

@@ -59,7 +59,7 @@ def main():
     torch.set_num_threads(a.threads)
     rotrnn.set_num_threads(a.threads)
     print(f"PyTorch {torch.__version__} on {torch_step.blas_in_use()}, {a.threads} threads")
-    print("| row | who | ms a step | useful GFLOP/s | rotrnn is faster by |")
+    print("| row | who | ms per step | useful GFLOP/s | speedup |")
     print("|---|---|---|---|---|")
     for row in a.rows.split(","):
         width, state, heads, batch, length = ROWS[row]

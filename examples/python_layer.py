@@ -22,7 +22,7 @@ class Classifier(nn.Module):
 
 
 def batch(count, time=128):
-    """Two short tones, low and high, one in each half of the noise; the label says which one is first."""
+    """Two short tones, low and high, one in each half of the noise; the label is the one that comes first."""
     label = torch.randint(2, (count,))
     t = torch.arange(32)
     tones = torch.stack([torch.sin(0.3 * t), torch.sin(1.1 * t)])

@@ -1,7 +1,7 @@
 """Streams a series through an exported model: python_stream.py MODEL < NUMBERS.
 
-One step a line, a number for each channel. Prints when the answer changes, saves the state half-way
-and goes on with it in another stream, as another process would.
+One step per line, one number per channel. Prints when the prediction changes, saves the state half-way
+and continues from it in another stream, as another process would.
 """
 
 import sys
@@ -16,22 +16,22 @@ def main() -> None:
         sys.exit("usage: python_stream.py MODEL < NUMBERS")
     model = rotrnn.Model(sys.argv[1])
     if model.info.tokens or not model.info.classifies:
-        sys.exit("this example is for models that tell the class of a series")
+        sys.exit("this example is for models that classify a series")
     steps = np.loadtxt(sys.stdin, dtype=np.float32, ndmin=2)
 
     stream = rotrnn.Stream(model)
-    said = None
+    printed = None
     for t, step in enumerate(steps):
         stream.push(step)
         if t == len(steps) // 2:
             state = stream.save()
             stream = rotrnn.Stream(model)
             stream.restore(state)
-        if stream.label() != said:
-            said = stream.label()
-            print(f"step {t + 1}: {said} ({stream.answer().max():.3f})")
+        if stream.label() != printed:
+            printed = stream.label()
+            print(f"step {t + 1}: {printed} ({stream.answer().max():.3f})")
 
-    # A stream says at its end what the whole sequence does.
+    # At its end, a stream predicts what the whole sequence does.
     whole = model.score([steps])[0]
     print(f"largest difference from the whole sequence: {np.abs(whole - stream.logits()).max():.1e}")
 

@@ -1,4 +1,5 @@
-/* A trained model in a C program: numbers from standard input, what the model says as it changes.
+/* A trained model in a C program: numbers from standard input, a line for
+ * each change of the prediction.
  *   seq 100 | build/release/bin/example_stream_c model.safetensors */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,16 +12,17 @@ static void check(rotrnn_status status) {
   exit(1);
 }
 
-/* Prints the answer at this moment if it is another than `said`, or in any case; returns it. */
-static int64_t tell(const rotrnn_model* model, rotrnn_stream* stream, float* answer, size_t count,
-                    int64_t said, const char* when) {
+/* Prints the prediction if it differs from `printed`, or whenever `when` is not empty; returns it.
+ */
+static int64_t print(const rotrnn_model* model, rotrnn_stream* stream, float* answer, size_t count,
+                     int64_t printed, const char* when) {
   size_t best = 0, k;
   const char* name;
   check(rotrnn_stream_answer(stream, answer, count));
   for (k = 1; k < count; ++k) {
     if (answer[k] > answer[best]) best = k;
   }
-  if ((int64_t)best == said && *when == '\0') return said;
+  if ((int64_t)best == printed && *when == '\0') return printed;
   name = rotrnn_model_class_name(model, (int64_t)best);
   printf("%sstep %lld: %s %g\n", when, (long long)rotrnn_stream_steps(stream),
          name ? name : "value", answer[best]);
@@ -32,9 +34,9 @@ int main(int argc, char** argv) {
   rotrnn_stream* stream;
   rotrnn_model_info info = {.size = sizeof info};
   float *step, *answer;
-  int64_t have = 0, said = -1;
+  int64_t have = 0, printed = -1;
 
-  if (argc != 2) return fprintf(stderr, "use: example_stream_c MODEL < NUMBERS\n"), 2;
+  if (argc != 2) return fprintf(stderr, "usage: example_stream_c MODEL < NUMBERS\n"), 2;
   check(rotrnn_model_load(argv[1], &model));
   check(rotrnn_model_describe(model, &info));
   check(rotrnn_stream_new(model, &stream));
@@ -45,9 +47,9 @@ int main(int argc, char** argv) {
     if (++have < info.inputs) continue; /* a step has a number for each channel */
     check(rotrnn_stream_push(stream, step, 1));
     have = 0;
-    said = tell(model, stream, answer, (size_t)info.outputs, said, "");
+    printed = print(model, stream, answer, (size_t)info.outputs, printed, "");
   }
-  tell(model, stream, answer, (size_t)info.outputs, said, "end, ");
+  print(model, stream, answer, (size_t)info.outputs, printed, "end, ");
   free(answer);
   free(step);
   rotrnn_stream_free(stream);

@@ -1,4 +1,5 @@
-// A trained model in a C++ program: numbers from standard input, what the model says as it changes.
+// A trained model in a C++ program: numbers from standard input, a line for
+// each change of the prediction.
 //   seq 100 | build/release/bin/example_stream model.safetensors
 #include <algorithm>
 #include <exception>
@@ -9,7 +10,7 @@
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "use: example_stream MODEL < NUMBERS\n";
+    std::cerr << "usage: example_stream MODEL < NUMBERS\n";
     return 2;
   }
   try {
@@ -17,12 +18,12 @@ int main(int argc, char** argv) {
     const auto& info = model->info();
     rotrnn::runtime::Stream stream(model);
     std::vector<float> step;
-    std::ptrdiff_t said = -1;
-    const auto tell = [&](const char* when) {
+    std::ptrdiff_t printed = -1;
+    const auto print = [&](const char* when) {
       const auto answer = stream.answer();  // probabilities, or values in the units of the data
       const auto best = std::max_element(answer.begin(), answer.end()) - answer.begin();
-      if (best == said && *when == '\0') return;
-      said = best;
+      if (best == printed && *when == '\0') return;
+      printed = best;
       std::cout << when << "step " << stream.steps() << ": "
                 << (info.classifies ? info.classes[best] : "value") << " " << answer[best] << "\n";
     };
@@ -31,9 +32,9 @@ int main(int argc, char** argv) {
       if (std::ssize(step) < info.inputs) continue;  // a step has a number for each channel
       stream.push(step);
       step.clear();
-      tell("");
+      print("");
     }
-    tell("end, ");
+    print("end, ");
   } catch (const std::exception& error) {
     std::cerr << error.what() << "\n";
     return 1;

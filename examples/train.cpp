@@ -1,4 +1,4 @@
-// Training on arrays of one's own: which of three frequencies is in a noisy signal?
+// Training on your own arrays: which of three frequencies is in a noisy signal?
 #include <cmath>
 #include <cstdio>
 #include <random>

@@ -9,6 +9,7 @@ small (shim.py); each block has to end with 0. Blocks that cannot run here have 
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,7 +17,7 @@ import unittest
 from pathlib import Path
 
 sys.dont_write_bytecode = True
-from pages import MANUAL, blocks  # noqa: E402
+from pages import MANUAL, ROOT, Block, blocks  # noqa: E402
 from sandbox import make_material, make_sandbox  # noqa: E402
 
 PACKAGE = os.environ.get("ROTRNN_PYTHON_PACKAGE", "")
@@ -49,12 +50,20 @@ class Commands(unittest.TestCase):
                 (root / "snippet.toml").write_text(block.code)
                 self.run_in(root, environment, ["rotrnn", "train", "snippet.toml", "--overwrite"], block)
 
+    def test_commands_of_the_man_page(self):
+        page = ROOT / "docs/rotrnn.1"
+        code = re.search(r"^\.nf\n(.+?)^\.fi$", page.read_text(), flags=re.MULTILINE | re.DOTALL)[1].replace("\\-", "-")
+        root = self.folder / "man"
+        environment = make_sandbox(root, self.folder / "material")
+        self.run_in(root, environment, ["bash", "-euo", "pipefail", "-c", code], Block(page, 1, "sh", code, None, None))
+
     def check_python(self, page):
         """In a sandbox with the models that snippets load."""
         scripts = [block for block in blocks(page) if block.language == "python"]
         root = self.folder / f"{page.stem}_python"
         environment = make_sandbox(root, self.folder / "material") | {"PYTHONPATH": PACKAGE}
-        needs = subprocess.run([sys.executable, "-c", "import torch, rotrnn; rotrnn.RotRNN, rotrnn.Model"], env=environment, capture_output=True)
+        needs = subprocess.run([sys.executable, "-c", "import torch, rotrnn; rotrnn.RotRNN, rotrnn.Model"],
+                               env=environment, capture_output=True)
         if not PACKAGE or needs.returncode != 0:
             self.skipTest("no PyTorch, or the package was not built")
         self.run_in(root, environment, ["bash", "-ec", """rotrnn init sounds --out model.toml
