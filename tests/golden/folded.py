@@ -1,4 +1,5 @@
-"""An independent reader and evaluator of folded models, from docs/deploy.md alone, in float64.
+"""An independent reader and evaluator of folded models, from docs/deploy.md (and the block of
+docs/layers.md) alone, in float64.
 
     folded.py --make DIR                     models of every kind, and cases.json: inputs and what they give
     folded.py --write FILE [--seed N] K=V…   one random model, such as width=96 states=64 depth=6 outputs=35
