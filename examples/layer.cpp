@@ -5,7 +5,7 @@
 
 int main() {
   rotrnn::LayerOptions options;
-  options.width = 16, options.state = 32, options.heads = 8;
+  options.width = 16, options.state = 32, options.rotrnn.heads = 8;
   rotrnn::SingleLayer layer(options, /*seed=*/0);
   const std::vector<int64_t> offsets{0, 1000, 1500};  // sequences of 1,000 and 500 steps
   const std::vector<float> u(1500 * 16, 1.0f);

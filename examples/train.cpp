@@ -9,7 +9,7 @@
 
 int main() {
   rotrnn::ModelOptions model;  // the settings of [model] in a config
-  model.width = 16, model.state = 32, model.heads = 8, model.depth = 2;
+  model.width = 16, model.state = 32, model.rotrnn.heads = 8, model.depth = 2;
   const rotrnn::DataShape shape{rotrnn::InputKind::channels, 1, rotrnn::TargetKind::classes, 3};
   rotrnn::Network network(model, shape, /*seed=*/0);
   rotrnn::Workspace workspace;

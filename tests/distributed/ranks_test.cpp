@@ -70,7 +70,7 @@ Network make_network(const Case& c) {
   m.layer = c.layer;
   m.width = 6;
   m.state = 8;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 3;
   m.dropout = 0.3;
   m.prenorm = c.prenorm;

@@ -44,12 +44,12 @@ inline LayerOptions golden_options(const std::string& layer, const nlohmann::jso
   const auto rule =
       is("discretisation", "bilinear") ? Discretisation::bilinear : Discretisation::zoh;
   if (layer == "rotrnn") {
-    options.heads = o.at("H");
-    options.stationary_start = o.at("stationary_start");
-    options.c = o.at("c");
-    options.normalisation = is("normalisation", "xi")      ? Normalisation::xi
-                            : is("normalisation", "alpha") ? Normalisation::alpha
-                                                           : Normalisation::none;
+    options.rotrnn.heads = o.at("H");
+    options.rotrnn.stationary_start = o.at("stationary_start");
+    options.rotrnn.c = o.at("c");
+    options.rotrnn.normalisation = is("normalisation", "xi")      ? Normalisation::xi
+                                   : is("normalisation", "alpha") ? Normalisation::alpha
+                                                                  : Normalisation::none;
   } else if (layer == "lru") {
     options.lru.gamma = is("gamma", "fixed") ? LruGamma::fixed : LruGamma::learned;
   } else if (layer == "s5") {

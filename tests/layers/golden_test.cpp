@@ -53,7 +53,7 @@ class Scale {
 
  private:
   size_t D() const { return static_cast<size_t>(layer_.options().width); }
-  size_t N() const { return static_cast<size_t>(layer_.options().s4d_options().states()); }
+  size_t N() const { return static_cast<size_t>(layer_.options().complex_states()); }
   Discretisation rule() const { return layer_.options().s4d.discretisation; }
   size_t own(size_t d, size_t n) const { return layer_.options().s4d.tied ? n : d * N() + n; }
   double value(const char* name, size_t i) const { return static_cast<double>(layer_.of(name)[i]); }

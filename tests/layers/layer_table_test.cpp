@@ -16,7 +16,7 @@ LayerOptions options_for(const char* layer) {
   o.layer = layer;
   o.width = 3;
   o.state = 12;
-  o.heads = 4;
+  o.rotrnn.heads = 4;
   o.s5.blocks = 2;
   return o;
 }

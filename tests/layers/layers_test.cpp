@@ -17,7 +17,7 @@ TEST(Layers, GradientsEqualFiniteDifferences) {
     layer.round_values();
     DoubleBatch batch = noise({4, 1, 6}, 3);
     // Where a first input is scaled by a stationary start, there is no initial state.
-    if (!v.options.stationary_start) batch.initial = layer.random_states(3, 31);
+    if (!v.options.rotrnn.stationary_start) batch.initial = layer.random_states(3, 31);
     const Doubles dy = normal(batch.u.size(), 41);
     const TwinStates dfinal = layer.random_states(3, 51);
     const auto loss = [&] {  // outputs and final states, so that both carry gradients back
@@ -213,7 +213,7 @@ TEST(Layers, StateNormsOfRotrnnAreThoseOfTheRealState) {
     LayerOptions o;
     o.width = 3;
     o.state = state;
-    o.heads = 2;
+    o.rotrnn.heads = 2;
     DoubleLayer layer(o);
     const Doubles z = layer.forward(noise({20, 3}, 3)).z;
     const Doubles x = rotrnn_hidden(o, layer.values(), z);

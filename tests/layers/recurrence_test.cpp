@@ -46,7 +46,7 @@ Complex zoh_input(Complex lambda, double step) {
 }
 
 Equations s5_equations(const DoubleLayer& l) {
-  const S5Options o = l.options().s5_options();
+  const S5Options& o = l.options().s5;
   Equations r;
   const Complexes Lambda = matrix(l, "Lambda"), B = matrix(l, "B");
   const Doubles log_step = numbers(l, "log_step");

@@ -26,7 +26,7 @@ TEST(Groups, AreThePapers) {
   o.bidirectional = true;
   expect_groups(o, G::recurrent, {"theta", "gamma_log", "B"});
   expect_groups(o, G::decay, {"M", "C", "C_reverse", "D"});
-  o.init.theta_form = ThetaForm::log;
+  o.rotrnn.init.theta_form = ThetaForm::log;
   expect_groups(o, G::recurrent, {"theta_log"});
 
   o.layer = "lru";

@@ -27,9 +27,9 @@ inline std::vector<Variant> state_variants() {
       o.layer = layer;
       o.width = 3;
       o.state = 8;
-      o.heads = 2;
+      o.rotrnn.heads = 2;
       o.s5.blocks = 2;
-      o.init.theta_max = 2 * std::numbers::pi;
+      o.rotrnn.init.theta_max = 2 * std::numbers::pi;
       o.bidirectional = bidirectional;
       change(o);
       out.push_back({name + (bidirectional ? ", both directions" : ""), o});
@@ -38,16 +38,17 @@ inline std::vector<Variant> state_variants() {
   add("rotrnn", "rotrnn", [](LayerOptions&) {});
   add("rotrnn, odd heads, theta_log", "rotrnn", [](LayerOptions& o) {
     o.state = 10;
-    o.init.theta_form = ThetaForm::log;
+    o.rotrnn.init.theta_form = ThetaForm::log;
   });
-  add("rotrnn, stationary start", "rotrnn", [](LayerOptions& o) { o.stationary_start = true; });
+  add("rotrnn, stationary start", "rotrnn",
+      [](LayerOptions& o) { o.rotrnn.stationary_start = true; });
   add("rotrnn, alpha", "rotrnn", [](LayerOptions& o) {
-    o.normalisation = Normalisation::alpha;
-    o.c = 2.5;
+    o.rotrnn.normalisation = Normalisation::alpha;
+    o.rotrnn.c = 2.5;
   });
   add("rotrnn, not normalised, no rotation", "rotrnn", [](LayerOptions& o) {
-    o.normalisation = Normalisation::none;
-    o.learn_rotation = false;
+    o.rotrnn.normalisation = Normalisation::none;
+    o.rotrnn.learn_rotation = false;
   });
   add("lru learned", "lru", [](LayerOptions& o) { o.lru.r_min = 0.4; });
   add("lru fixed", "lru", [](LayerOptions& o) { o.lru.gamma = LruGamma::fixed; });

@@ -16,7 +16,7 @@ LayerOptions options_for(const std::string& layer, bool bidirectional = false) {
   o.layer = layer;
   o.width = 5;
   o.state = layer == "rotrnn" ? 15 : 14;
-  o.heads = 5;
+  o.rotrnn.heads = 5;
   o.s5.blocks = 1;
   o.s4.max_length = 70;
   o.bidirectional = bidirectional;

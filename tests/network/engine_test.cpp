@@ -128,11 +128,11 @@ TEST(FusedEngine, LongSequencesKeepTheirDigits) {
     Case c;
     c.model.width = 4;
     c.model.state = 8;
-    c.model.heads = 2;
+    c.model.rotrnn.heads = 2;
     c.model.depth = 1;
     c.model.norm = NormKind::layer;
     c.model.pooling = Pooling::last;
-    c.model.init.theta_max = 3;
+    c.model.rotrnn.init.theta_max = 3;
     c.shape = {InputKind::channels, 1, TargetKind::values, 2};
     c.lengths = {length};
     testing::Problem p(c, 3);

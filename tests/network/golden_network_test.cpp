@@ -22,7 +22,7 @@ Network golden_network(const nlohmann::json& json) {
   ModelOptions m;
   m.width = o.at("D");
   m.state = o.at("N");
-  m.heads = o.at("H");
+  m.rotrnn.heads = o.at("H");
   m.depth = o.at("depth");
   m.norm = o.at("norm") == "batch" ? NormKind::batch : NormKind::layer;
   m.prenorm = o.at("prenorm");

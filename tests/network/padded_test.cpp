@@ -42,7 +42,7 @@ TEST(Padded, ALayerNeverReadsThePadding) {
   LayerOptions o;
   o.width = 3;
   o.state = 8;
-  o.heads = 2;
+  o.rotrnn.heads = 2;
   o.bidirectional = true;
   SingleLayer layer(o, 1);
   layer.engine.threads = 1;

@@ -159,9 +159,9 @@ inline ModelOptions odd_sizes() {
   ModelOptions m;
   m.width = 13;
   m.state = 15;
-  m.heads = 3;
+  m.rotrnn.heads = 3;
   m.depth = 3;
-  m.init.theta_max = 3;
+  m.rotrnn.init.theta_max = 3;
   return m;
 }
 

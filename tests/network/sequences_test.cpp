@@ -27,7 +27,7 @@ ModelOptions small(NormKind norm = NormKind::layer, const std::string& layer = "
   m.layer = layer;
   m.width = 6;
   m.state = 10;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 2;
   m.norm = norm;
   m.s5.blocks = 1;
@@ -152,7 +152,7 @@ TEST(SequenceNetwork, PairsArePredictedFromBothDocuments) {
     ModelOptions m;
     m.width = 6;
     m.state = 8;
-    m.heads = 2;
+    m.rotrnn.heads = 2;
     m.depth = 2;
     Network one(m, {InputKind::tokens, 11, TargetKind::classes, 6}, 5);
     Network two(m, {InputKind::tokens, 11, TargetKind::classes, 2, 2}, 5);  // other weights alike

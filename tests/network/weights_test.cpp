@@ -21,7 +21,7 @@ ModelOptions small(NormKind norm = NormKind::layer) {
   ModelOptions m;
   m.width = 6;
   m.state = 10;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 2;
   m.norm = norm;
   m.bidirectional = true;
@@ -65,7 +65,7 @@ TEST(NetworkWeights, AreInGroupsByTheirNames) {
             (std::set<std::string>{"encoder.weight", "head.weight", b + "layer.M", b + "layer.C",
                                    b + "layer.C_reverse", b + "layer.D", b + "gate.weight",
                                    b + "value.weight"}));
-  m.init.theta_form = ThetaForm::log;
+  m.rotrnn.init.theta_form = ThetaForm::log;
   const WeightLayout other(network_tensors(m, kTokens));
   EXPECT_EQ(other.find("blocks.0.layer.theta_log")->group, ParameterGroup::recurrent);
 }

@@ -276,7 +276,7 @@ TEST(NetworkModule, ComputesWhatWasRecorded) {
 LayerOptions small_layer(const std::string& name = "rotrnn") {
   LayerOptions o;
   o.layer = name;
-  o.width = 6, o.state = 8, o.heads = 2;
+  o.width = 6, o.state = 8, o.rotrnn.heads = 2;
   o.s5.blocks = 1;
   return o;
 }
@@ -824,7 +824,7 @@ TEST(Modules, CheckShapes) {
   nn::Network net(small_model(), kValues);
   EXPECT_MESSAGE(net->forward_states(randn({20, 3}), {0, 20}, {States{}}), "states of 1 blocks");
   LayerOptions wrong = small_layer();
-  wrong.heads = 3;
+  wrong.rotrnn.heads = 3;
   EXPECT_THROW(nn::Layer{wrong}, SettingError);
 }
 

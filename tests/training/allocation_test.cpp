@@ -91,7 +91,7 @@ ModelOptions options() {
   ModelOptions m;
   m.width = 128;
   m.state = 256;
-  m.heads = 32;
+  m.rotrnn.heads = 32;
   m.depth = 2;
   m.dropout = 0.1;
   return m;

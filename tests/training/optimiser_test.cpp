@@ -23,7 +23,7 @@ WeightLayout layout_of(const std::string& layer, int64_t width = 6, int64_t stat
   m.s5.groups = S5Groups::b_and_c_decay;
   m.width = width;
   m.state = state;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 1;
   return WeightLayout(network_tensors(m, {InputKind::channels, 2, TargetKind::values, 1}));
 }

@@ -4,6 +4,8 @@
 #include <span>
 #include <type_traits>
 
+#include "rotrnn/kernels/maps/normalisation.h"
+
 /// RotRNN's parameter map, fused (docs/layers.md): parameters to the diagonal system, per head
 ///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
 ///   W = rows of ξPᵀB (even rows: re plane, odd: im plane),  V = columns of C P likewise
@@ -15,8 +17,6 @@
 /// All in double inside; Parameter (float or double) is the type of the parameters, T that of the
 /// system and of all gradients.
 namespace rotrnn::kernels {
-
-enum class Normalisation { xi, alpha, none };
 
 struct RotrnnMapSizes {
   size_t D = 0, N = 0, H = 0;

@@ -20,7 +20,7 @@ struct Inputs {
   std::vector<ComplexRows> powers;  // b², … or b alone; none in form kb
 };
 
-Inputs inputs_of(const LiquidS4Options& o, const S4System& system) {
+Inputs inputs_of(const LayerOptions& o, const S4System& system) {
   const DplrMatrix& dplr = system.dplr;
   Inputs in;
   in.b = system.vectors.inputs[0];
@@ -30,12 +30,12 @@ Inputs inputs_of(const LiquidS4Options& o, const S4System& system) {
     }
   }
   in.s = 2 * in.b.real().rowwise().sum();
-  if (o.form == LiquidForm::kb) return in;
-  if (o.coefficient == LiquidCoefficient::reference) {
+  if (o.liquid_s4.form == LiquidForm::kb) return in;
+  if (o.liquid_s4.coefficient == LiquidCoefficient::reference) {
     in.powers.push_back(in.b);
     return in;
   }
-  for (int64_t p = 2; p <= o.degree; ++p) {
+  for (int64_t p = 2; p <= o.liquid_s4.degree; ++p) {
     in.powers.push_back(in.powers.empty() ? in.b * in.b : in.powers.back() * in.b);
   }
   return in;
@@ -43,12 +43,12 @@ Inputs inputs_of(const LiquidS4Options& o, const S4System& system) {
 
 // With w_p = w_{p-1}·b, w_1 = b: ∂w_{p-1} += conj(b)·∂w_p and ∂b += conj(w_{p-1})·∂w_p. Then b is
 // B times a scale of Λ and Δ.
-void inputs_backward(const LiquidS4Options& o, const S4System& system, const Inputs& in,
+void inputs_backward(const LayerOptions& o, const S4System& system, const Inputs& in,
                      std::vector<ComplexRows> dpowers, const ArrayXd& ds, DplrMatrix& ddplr,
                      DplrVectors& dvectors) {
   ComplexRows db = ComplexRows::Zero(in.b.rows(), in.b.cols());
   db.colwise() += (2 * ds).cast<Complex>();
-  if (o.coefficient == LiquidCoefficient::reference && !dpowers.empty()) {
+  if (o.liquid_s4.coefficient == LiquidCoefficient::reference && !dpowers.empty()) {
     db += dpowers[0];
   } else {
     for (size_t i = dpowers.size(); i-- > 0;) {
@@ -89,14 +89,14 @@ int64_t exponent(int64_t p) {
 }
 
 // c_p [orders, D] from s and the sums with C [powers, D].
-void coefficients(const LiquidS4Options& o, const ArrayXd& s, const double* sums, double* out) {
+void coefficients(const LayerOptions& o, const ArrayXd& s, const double* sums, double* out) {
   const int64_t width = s.size();
-  for (int64_t p = 2; p <= o.degree; ++p) {
+  for (int64_t p = 2; p <= o.liquid_s4.degree; ++p) {
     for (int64_t d = 0; d < width; ++d) {
       double& c = out[(p - 2) * width + d];
-      if (o.form == LiquidForm::kb) {
+      if (o.liquid_s4.form == LiquidForm::kb) {
         c = std::pow(s[d], static_cast<double>(p - 1));
-      } else if (o.coefficient == LiquidCoefficient::power) {
+      } else if (o.liquid_s4.coefficient == LiquidCoefficient::power) {
         c = sums[(p - 2) * width + d];
       } else {
         c = std::pow(s[d], static_cast<double>(exponent(p))) * sums[d];
@@ -106,16 +106,16 @@ void coefficients(const LiquidS4Options& o, const ArrayXd& s, const double* sums
 }
 
 // ∂(s^e) = e·s^(e-1)·∂s.
-void coefficients_backward(const LiquidS4Options& o, const ArrayXd& s, const double* sums,
+void coefficients_backward(const LayerOptions& o, const ArrayXd& s, const double* sums,
                            const double* gradient, ArrayXd& ds, std::vector<double>& dsums) {
   const int64_t width = s.size();
-  for (int64_t p = 2; p <= o.degree; ++p) {
+  for (int64_t p = 2; p <= o.liquid_s4.degree; ++p) {
     for (int64_t d = 0; d < width; ++d) {
       const double g = gradient[(p - 2) * width + d];
-      if (o.form == LiquidForm::kb) {
+      if (o.liquid_s4.form == LiquidForm::kb) {
         const auto e = static_cast<double>(p - 1);
         ds[d] += e * std::pow(s[d], e - 1) * g;
-      } else if (o.coefficient == LiquidCoefficient::power) {
+      } else if (o.liquid_s4.coefficient == LiquidCoefficient::power) {
         dsums[static_cast<size_t>((p - 2) * width + d)] += g;
       } else {
         const auto e = static_cast<double>(exponent(p));
@@ -126,36 +126,35 @@ void coefficients_backward(const LiquidS4Options& o, const ArrayXd& s, const dou
   }
 }
 
-Products kind_of(const LiquidS4Options& o) {
-  if (o.form == LiquidForm::kb) return Products::inside;
-  return o.mode == LiquidMode::reference ? Products::reference : Products::outside;
+Products kind_of(const LayerOptions& o) {
+  if (o.liquid_s4.form == LiquidForm::kb) return Products::inside;
+  return o.liquid_s4.mode == LiquidMode::reference ? Products::reference : Products::outside;
 }
 
 }  // namespace
 
-TensorSpecs liquid_s4_tensors(const LayerOptions& options) {
-  return s4_tensors(options);
+TensorSpecs liquid_s4_tensors(const LayerOptions& o) {
+  return s4_tensors(o);
 }
 
-void draw_liquid_s4(const LayerOptions& options, uint64_t seed, uint64_t stream,
-                    const LayerValues& out) {
-  draw_s4_values(options, seed, stream, out, /*clip=*/false);
+void draw_liquid_s4(const LayerOptions& o, uint64_t seed, uint64_t stream, const LayerValues& out) {
+  draw_s4_values(o, seed, stream, out, /*clip=*/false);
 }
 
-void prepare_liquid_s4(const LayerOptions& options, const LayerValues& values, int64_t longest) {
-  prepare_s4(options, values, longest);
+void prepare_liquid_s4(const LayerOptions& o, const LayerValues& values, int64_t longest) {
+  prepare_s4(o, values, longest);
 }
 
 // The trace: the sums with C [powers, D], layer after layer.
 void map_liquid_s4(const MapRequest& request, std::span<Description<double>> out, MapTrace& trace) {
-  const LiquidS4Options o = request.options.liquid_s4_options();
+  const LayerOptions& o = request.options;
   trace.clear();
   for (size_t i = 0; i < out.size(); ++i) {
-    Channel<double>& channel = s4_channel(o.s4, request.layers[i], out[i]);
-    channel.orders = o.degree - 1;
+    Channel<double>& channel = s4_channel(o, request.layers[i], out[i]);
+    channel.orders = o.liquid_s4.degree - 1;
     channel.kind = kind_of(o);
     channel.products.resize(static_cast<size_t>(channel.orders * channel.width));
-    const S4System s = s4_system(o.s4, request.layers[i]);
+    const S4System s = s4_system(o, request.layers[i]);
     const Inputs in = inputs_of(o, s);
     const auto width = static_cast<size_t>(channel.width);
     const size_t at = trace.size();
@@ -172,12 +171,12 @@ void map_liquid_s4(const MapRequest& request, std::span<Description<double>> out
 void map_liquid_s4_backward(const MapRequest& request, const MapTrace& trace,
                             std::span<const Description<double>> gradients,
                             std::span<const Views<double>> out) {
-  const LiquidS4Options o = request.options.liquid_s4_options();
-  if (!o.train_liquid) return map_s4_backward(request, trace, gradients, out);
+  const LayerOptions& o = request.options;
+  if (!o.liquid_s4.train_liquid) return map_s4_backward(request, trace, gradients, out);
   const double* sums = trace.data();
   for (size_t i = 0; i < out.size(); ++i) {
     const auto& gradient = std::get<Channel<double>>(gradients[i]);
-    const S4System s = s4_system(o.s4, request.layers[i]);
+    const S4System s = s4_system(o, request.layers[i]);
     const Inputs in = inputs_of(o, s);
     const DplrVectors vectors = all_vectors(s, in);
     DplrMatrix ddplr = DplrMatrix::zeros(s.dplr.width(), s.dplr.states());
@@ -197,24 +196,22 @@ void map_liquid_s4_backward(const MapRequest& request, const MapTrace& trace,
           continuous_input_backward(s.dplr, in.powers[k], dvectors.inputs[1 + k], ddplr));
     }
     inputs_backward(o, s, in, std::move(dpowers), ds, ddplr, dvectors);
-    s4_system_backward(o.s4, s, ddplr, dvectors, out[i]);
+    s4_system_backward(o, s, ddplr, dvectors, out[i]);
     Eigen::Map<ArrayXd>(out[i]["D"], s.dplr.width()) +=
         Eigen::Map<const ArrayXd>(gradient.D.data(), s.dplr.width());
     sums += in.powers.size() * width;
   }
 }
 
-Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& values,
-                                bool outputs) {
-  const LiquidS4Options o = options.liquid_s4_options();
-  if (o.mode == LiquidMode::reference) {
+Recurrence recurrence_liquid_s4(const LayerOptions& o, const LayerValues& values, bool outputs) {
+  if (o.liquid_s4.mode == LiquidMode::reference) {
     throw std::invalid_argument(
         "Liquid-S4 in mode \"reference\" is not causal: it has no step and is not exported; train "
         "it with model.liquid_s4.mode = \"causal\"");
   }
-  auto r = std::get<ChannelSteps>(recurrence_s4(options, values, outputs));
+  auto r = std::get<ChannelSteps>(recurrence_s4(o, values, outputs));
   if (!outputs) return r;
-  const Inputs in = inputs_of(o, s4_system(o.s4, values));
+  const Inputs in = inputs_of(o, s4_system(o, values));
   // C is here, twice: so the sums with it are.
   const auto n = static_cast<size_t>(r.states);
   std::vector<double> sums;
@@ -227,15 +224,15 @@ Recurrence recurrence_liquid_s4(const LayerOptions& options, const LayerValues& 
       sums.push_back(sum);
     }
   }
-  r.orders = o.degree - 1;
+  r.orders = o.liquid_s4.degree - 1;
   r.liquid.resize(static_cast<size_t>(r.orders * r.width));
-  r.liquid_inside = o.form == LiquidForm::kb;
+  r.liquid_inside = o.liquid_s4.form == LiquidForm::kb;
   coefficients(o, in.s, sums.data(), r.liquid.data());
   return r;
 }
 
-LayerStates states_liquid_s4(const LayerOptions& options) {
-  return states_s4(options);
+LayerStates states_liquid_s4(const LayerOptions& o) {
+  return states_s4(o);
 }
 
 }  // namespace rotrnn

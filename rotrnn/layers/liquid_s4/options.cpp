@@ -1,8 +1,7 @@
-#include "rotrnn/layers/liquid_s4/options.h"
+#include "rotrnn/layers/liquid_s4/liquid_s4.h"
 
 #include <fmt/format.h>
 
-#include "rotrnn/layers/liquid_s4/liquid_s4.h"
 #include "rotrnn/layers/s4/s4.h"
 
 namespace rotrnn {
@@ -14,20 +13,16 @@ namespace {
 
 }  // namespace
 
-void check(const LiquidS4Options& o, bool sizes) {
-  check(o.s4, sizes);
-  if (o.degree < 2 || o.degree > kMostDegree) {
+void check_liquid_s4(const LayerOptions& o, bool sizes) {
+  check_s4(o, sizes);
+  if (o.liquid_s4.degree < 2 || o.liquid_s4.degree > kMostDegree) {
     refuse_liquid_s4("liquid_s4.degree", fmt::format("degree is {}; products have 2 to {} inputs",
-                                                     o.degree, kMostDegree));
+                                                     o.liquid_s4.degree, kMostDegree));
   }
-  if (o.form == LiquidForm::kb && o.mode == LiquidMode::reference) {
+  if (o.liquid_s4.form == LiquidForm::kb && o.liquid_s4.mode == LiquidMode::reference) {
     refuse_liquid_s4("liquid_s4.mode",
                      "form \"kb\" is causal; use mode = \"causal\", or form = \"pb\"");
   }
-}
-
-void check_liquid_s4(const LayerOptions& o, bool sizes) {
-  check(o.liquid_s4_options(), sizes);
 }
 
 std::string describe_liquid_s4(const LayerOptions& o) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "rotrnn/layers/s4/options.h"
+#include <cstdint>
 
 namespace rotrnn {
 
@@ -13,7 +13,6 @@ enum class LiquidCoefficient { power, reference };
 
 /// Settings of a Liquid-S4 layer.
 struct LiquidS4Options {
-  S4Options s4;
   LiquidForm form = LiquidForm::pb;
   LiquidMode mode = LiquidMode::causal;
   LiquidCoefficient coefficient = LiquidCoefficient::power;
@@ -22,8 +21,5 @@ struct LiquidS4Options {
 };
 
 inline constexpr int64_t kMostDegree = 8;
-
-/// Throws SettingError when the settings cannot be, as that of S4.
-void check(const LiquidS4Options& options, bool sizes = true);
 
 }  // namespace rotrnn

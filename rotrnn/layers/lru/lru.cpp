@@ -14,26 +14,25 @@ struct State {
   double scale;  // of its input
 };
 
-State state_of(const LruOptions& o, const Views<float>& p, size_t j) {
+State state_of(const LayerOptions& o, const Views<float>& p, size_t j) {
   State s{};
   s.nu = std::exp(static_cast<double>(p["nu_log"][j]));
   s.radius = std::exp(-s.nu);
   s.angle = std::exp(static_cast<double>(p["theta_log"][j]));
   // 1 - |λ|² by expm1: the difference would lose its digits when |λ| is near 1.
-  s.scale = o.gamma == LruGamma::learned ? std::exp(static_cast<double>(p["gamma_log"][j]))
-                                         : std::sqrt(-std::expm1(-2 * s.nu));
+  s.scale = o.lru.gamma == LruGamma::learned ? std::exp(static_cast<double>(p["gamma_log"][j]))
+                                             : std::sqrt(-std::expm1(-2 * s.nu));
   return s;
 }
 
 }  // namespace
 
-TensorSpecs lru_tensors(const LayerOptions& options) {
-  const LruOptions o = options.lru_options();
-  const int64_t D = o.width, S = o.states();
+TensorSpecs lru_tensors(const LayerOptions& o) {
+  const int64_t D = o.width, S = o.complex_states();
   using enum ParameterGroup;
   TensorSpecs t;
   t.parameters = {{"nu_log", {S}, recurrent}, {"theta_log", {S}, recurrent}};
-  if (o.gamma == LruGamma::learned) t.parameters.push_back({"gamma_log", {S}, recurrent});
+  if (o.lru.gamma == LruGamma::learned) t.parameters.push_back({"gamma_log", {S}, recurrent});
   t.parameters.insert(t.parameters.end(), {{"B_re", {S, D}, recurrent},
                                            {"B_im", {S, D}, recurrent},
                                            {"C_re", {D, S}, decay},
@@ -46,23 +45,22 @@ TensorSpecs lru_tensors(const LayerOptions& options) {
   return t;
 }
 
-void draw_lru(const LayerOptions& options, uint64_t seed, uint64_t stream, const LayerValues& out) {
-  const LruOptions o = options.lru_options();
+void draw_lru(const LayerOptions& o, uint64_t seed, uint64_t stream, const LayerValues& out) {
   const auto random = [&](uint64_t parameter) { return layer_random(seed, stream, parameter); };
   const Views<float>& p = out.tensors;
-  const double low = o.r_min * o.r_min, high = o.r_max * o.r_max;
-  std::vector<double> square(static_cast<size_t>(o.states())), phase(square.size());
+  const double low = o.lru.r_min * o.lru.r_min, high = o.lru.r_max * o.lru.r_max;
+  std::vector<double> square(static_cast<size_t>(o.complex_states())), phase(square.size());
   draw_uniform<double>(square, low, high, random(0));
-  draw_uniform<double>(phase, 0, o.max_phase, random(1));
+  draw_uniform<double>(phase, 0, o.lru.max_phase, random(1));
   for (size_t j = 0; j < square.size(); ++j) {
     const double nu = -0.5 * std::log(square[j]);
     p["nu_log"][j] = static_cast<float>(std::log(nu));
     p["theta_log"][j] = static_cast<float>(std::log(phase[j]));
-    if (o.gamma == LruGamma::fixed) continue;
+    if (o.lru.gamma == LruGamma::fixed) continue;
     p["gamma_log"][j] = static_cast<float>(0.5 * std::log(-std::expm1(-2 * nu)));
   }
   const double b = std::sqrt(0.5 / static_cast<double>(o.width));
-  const double c = std::sqrt(1 / static_cast<double>(o.states()));
+  const double c = std::sqrt(1 / static_cast<double>(o.complex_states()));
   draw_normal(p.find("B_re"), b, random(2));
   draw_normal(p.find("B_im"), b, random(3));
   draw_normal(p.find("C_re"), c, random(4));
@@ -73,11 +71,11 @@ void draw_lru(const LayerOptions& options, uint64_t seed, uint64_t stream, const
 }
 
 void map_lru(const MapRequest& request, std::span<Description<double>> out, MapTrace&) {
-  const LruOptions o = request.options.lru_options();
-  const auto D = static_cast<size_t>(o.width), S = static_cast<size_t>(o.states());
+  const LayerOptions& o = request.options;
+  const auto D = static_cast<size_t>(o.width), S = static_cast<size_t>(o.complex_states());
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
-    Diagonal<double>& s = make_diagonal(out[i], o.width, o.states(), o.bidirectional);
+    Diagonal<double>& s = make_diagonal(out[i], o.width, o.complex_states(), o.bidirectional);
     for (size_t j = 0; j < S; ++j) {
       const State state = state_of(o, p, j);
       s.lambda_re[j] = state.radius * std::cos(state.angle);
@@ -97,8 +95,8 @@ void map_lru(const MapRequest& request, std::span<Description<double>> out, MapT
 void map_lru_backward(const MapRequest& request, const MapTrace&,
                       std::span<const Description<double>> gradients,
                       std::span<const Views<double>> out) {
-  const LruOptions o = request.options.lru_options();
-  const auto D = static_cast<size_t>(o.width), S = static_cast<size_t>(o.states());
+  const LayerOptions& o = request.options;
+  const auto D = static_cast<size_t>(o.width), S = static_cast<size_t>(o.complex_states());
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
     const auto& g = std::get<Diagonal<double>>(gradients[i]);
@@ -117,7 +115,7 @@ void map_lru_backward(const MapRequest& request, const MapTrace&,
       const double radius = g.lambda_re[j] * c + g.lambda_im[j] * sn;
       const double angle = state.radius * (g.lambda_im[j] * c - g.lambda_re[j] * sn);
       double nu = -state.radius * radius;
-      if (o.gamma == LruGamma::learned) {
+      if (o.lru.gamma == LruGamma::learned) {
         dp["gamma_log"][j] += scale * state.scale;
       } else {
         nu += scale * state.radius * state.radius / state.scale;
@@ -129,12 +127,12 @@ void map_lru_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
-Recurrence recurrence_lru(const LayerOptions& options, const LayerValues& values, bool) {
-  return mapped_diagonal(map_lru, options, values);
+Recurrence recurrence_lru(const LayerOptions& o, const LayerValues& values, bool) {
+  return mapped_diagonal(map_lru, o, values);
 }
 
-LayerStates states_lru(const LayerOptions& options) {
-  return {.count = options.lru_options().states()};
+LayerStates states_lru(const LayerOptions& o) {
+  return {.count = o.complex_states()};
 }
 
 }  // namespace rotrnn

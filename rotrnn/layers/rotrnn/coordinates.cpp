@@ -9,7 +9,7 @@ namespace {
 template <class F>
 void for_entries(const LayerOptions& options, const LayerValues& values, const F& f) {
   const std::vector<double> P = rotrnn_rotations(options, values);
-  const auto H = static_cast<size_t>(options.heads);
+  const auto H = static_cast<size_t>(options.rotrnn.heads);
   const size_t dh = static_cast<size_t>(options.state) / H, pairs = (dh + 1) / 2, S = H * pairs;
   for (size_t i = 0; i < P.size(); ++i) {
     const size_t head = i / (dh * dh), column = i % dh;

@@ -1,8 +1,6 @@
-#include "rotrnn/layers/rotrnn/options.h"
+#include "rotrnn/layers/rotrnn/rotrnn.h"
 
 #include <fmt/format.h>
-
-#include "rotrnn/layers/rotrnn/rotrnn.h"
 
 namespace rotrnn {
 namespace {
@@ -11,34 +9,34 @@ namespace {
   throw SettingError(key, "RotRNN: " + what);
 }
 
-void check_sizes(const RotRNNOptions& o) {
+void check_rotrnn_sizes(const LayerOptions& o) {
   if (o.width < 1)
     refuse_rotrnn("width", fmt::format("width is {}; it must be at least 1", o.width));
-  if (o.heads < 1)
-    refuse_rotrnn("heads", fmt::format("heads is {}; it must be at least 1", o.heads));
-  if (o.state < 1 || o.state % o.heads != 0) {
+  if (o.rotrnn.heads < 1)
+    refuse_rotrnn("heads", fmt::format("heads is {}; it must be at least 1", o.rotrnn.heads));
+  if (o.state < 1 || o.state % o.rotrnn.heads != 0) {
     refuse_rotrnn("heads",
                   fmt::format("heads = {} does not divide state = {}; make the state a multiple of "
                               "the heads",
-                              o.heads, o.state));
+                              o.rotrnn.heads, o.state));
   }
-  if (o.head_size() < 2) {
+  if (o.rotrnn.head_size(o.state) < 2) {
     refuse_rotrnn("heads",
                   fmt::format("heads = {} leaves {} dimension of state = {} for a head; a rotation "
                               "needs 2 or more, so use at most {} heads",
-                              o.heads, o.head_size(), o.state, o.state / 2));
+                              o.rotrnn.heads, o.rotrnn.head_size(o.state), o.state, o.state / 2));
   }
 }
 
 }  // namespace
 
-void check(const RotRNNOptions& o, bool sizes) {
-  if (sizes) check_sizes(o);
-  if (!(o.c > 0)) refuse_rotrnn("c", fmt::format("c is {}; it must be above 0", o.c));
-  if (o.stationary_start && o.normalisation != Normalisation::xi) {
+void check_rotrnn(const LayerOptions& o, bool sizes) {
+  if (sizes) check_rotrnn_sizes(o);
+  if (!(o.rotrnn.c > 0)) refuse_rotrnn("c", fmt::format("c is {}; it must be above 0", o.rotrnn.c));
+  if (o.rotrnn.stationary_start && o.rotrnn.normalisation != Normalisation::xi) {
     refuse_rotrnn("stationary_start", "stationary_start needs normalisation = \"xi\"");
   }
-  const InitOptions& i = o.init;
+  const RotRNNInit& i = o.rotrnn.init;
   if (!(0 <= i.gamma_min && i.gamma_min < i.gamma_max && i.gamma_max < 1)) {
     refuse_rotrnn(
         "init.gamma_min",
@@ -54,12 +52,8 @@ void check(const RotRNNOptions& o, bool sizes) {
   }
 }
 
-void check_rotrnn(const LayerOptions& o, bool sizes) {
-  check(o.rotrnn_options(), sizes);
-}
-
 std::string describe_rotrnn(const LayerOptions& o) {
-  return fmt::format("state {}, {} heads", o.state, o.heads);
+  return fmt::format("state {}, {} heads", o.state, o.rotrnn.heads);
 }
 
 }  // namespace rotrnn

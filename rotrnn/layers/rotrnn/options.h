@@ -3,22 +3,23 @@
 #include <cstdint>
 #include <numbers>
 
+#include "rotrnn/kernels/maps/normalisation.h"
+
 namespace rotrnn {
 
-/// How the input is scaled against the memory of the state: see docs/layers.md.
-enum class Normalisation { xi, alpha, none };
+using kernels::Normalisation;
 
-/// Whole sets of initial values; `automatic` choices of InitOptions follow it.
+/// Whole sets of initial values; `automatic` choices of RotRNNInit follow it.
 enum class InitPreset { paper, authors };
 /// Distribution of γ: uniform on the ring between the radii, or uniform in log(-log γ).
 enum class GammaInit { automatic, ring, log_uniform };
 /// Whether θ itself is the parameter, or its logarithm.
 enum class ThetaForm { automatic, plain, log };
-/// Deviation of a matrix at the start: by its own fan-in, or as in the authors' code.
+/// Standard deviation of a matrix at the start: by its own fan-in, or as in the authors' code.
 enum class MatrixInit { automatic, paper, authors };
 
 /// Initial values of a RotRNN layer.
-struct InitOptions {
+struct RotRNNInit {
   InitPreset preset = InitPreset::paper;
   double gamma_min = 0.5, gamma_max = 0.999;
   double theta_max = std::numbers::pi / 100;
@@ -28,8 +29,8 @@ struct InitOptions {
   MatrixInit m_init = MatrixInit::automatic;   // M
 
   /// The same options with every `automatic` replaced by what the preset says.
-  InitOptions resolved() const {
-    InitOptions r = *this;
+  RotRNNInit resolved() const {
+    RotRNNInit r = *this;
     const bool paper = preset == InitPreset::paper;
     const auto matrix = paper ? MatrixInit::paper : MatrixInit::authors;
     if (r.gamma_init == GammaInit::automatic) {
@@ -44,23 +45,16 @@ struct InitOptions {
   }
 };
 
-/// Sizes and settings of a RotRNN layer.
+/// Settings of a RotRNN layer.
 struct RotRNNOptions {
-  int64_t width = 128;  // D
-  int64_t state = 256;  // N
-  int64_t heads = 32;   // H, divides N; dh = N / H is at least 2
-  bool bidirectional = false;
+  int64_t heads = 32;  // H, divides N; dh = N / H is at least 2
   Normalisation normalisation = Normalisation::xi;
   double c = 1;                   // the mean square norm that the normalisation aims at
   bool stationary_start = false;  // E‖x_t‖² = c from the first step on
   bool learn_rotation = true;     // false: P stays the identity
-  InitOptions init = {};
+  RotRNNInit init;
 
-  int64_t head_size() const { return state / heads; }  // dh
+  int64_t head_size(int64_t state) const { return state / heads; }  // dh
 };
-
-/// Throws SettingError when the settings cannot be. Without `sizes`, width, state and heads are
-/// left out: a config shares them with other layers.
-void check(const RotRNNOptions& options, bool sizes = true);
 
 }  // namespace rotrnn

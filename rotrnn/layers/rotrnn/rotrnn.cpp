@@ -9,44 +9,42 @@
 namespace rotrnn {
 namespace {
 
-RotRNNOptions resolved(const LayerOptions& options) {
-  RotRNNOptions o = options.rotrnn_options();
-  o.init = o.init.resolved();
+LayerOptions resolved(LayerOptions o) {
+  o.rotrnn.init = o.rotrnn.init.resolved();
   return o;
 }
 
-const char* theta_name(const RotRNNOptions& o) {
-  return o.init.theta_form == ThetaForm::log ? "theta_log" : "theta";
+const char* theta_name(const LayerOptions& o) {
+  return o.rotrnn.init.theta_form == ThetaForm::log ? "theta_log" : "theta";
 }
 
-kernels::RotrnnMapSizes sizes_of(const RotRNNOptions& o, int threads) {
+kernels::RotrnnMapSizes sizes_of(const LayerOptions& o, int threads) {
   kernels::RotrnnMapSizes sizes;
   sizes.D = static_cast<size_t>(o.width);
   sizes.N = static_cast<size_t>(o.state);
-  sizes.H = static_cast<size_t>(o.heads);
+  sizes.H = static_cast<size_t>(o.rotrnn.heads);
   sizes.bidirectional = o.bidirectional;
-  sizes.stationary = o.stationary_start;
-  sizes.theta_log = o.init.theta_form == ThetaForm::log;
-  sizes.normalisation = static_cast<kernels::Normalisation>(o.normalisation);
-  sizes.c = o.c;
+  sizes.stationary = o.rotrnn.stationary_start;
+  sizes.theta_log = o.rotrnn.init.theta_form == ThetaForm::log;
+  sizes.normalisation = o.rotrnn.normalisation;
+  sizes.c = o.rotrnn.c;
   sizes.threads = threads;
   return sizes;
 }
 
-kernels::RotrnnParameters<const float> parameters_of(const RotRNNOptions& o,
-                                                     const Views<float>& p) {
+kernels::RotrnnParameters<const float> parameters_of(const LayerOptions& o, const Views<float>& p) {
   return {p[theta_name(o)], p["gamma_log"], p["M"], p["B"], p["C"], p.find("C_reverse").data()};
 }
 
 }  // namespace
 
 TensorSpecs rotrnn_tensors(const LayerOptions& options) {
-  const RotRNNOptions o = resolved(options);
-  const int64_t D = o.width, N = o.state, H = o.heads, dh = o.head_size();
+  const LayerOptions o = resolved(options);
+  const int64_t D = o.width, N = o.state, H = o.rotrnn.heads, dh = o.rotrnn.head_size(o.state);
   using enum ParameterGroup;
   TensorSpecs t;
   t.parameters = {{theta_name(o), {H, dh / 2}, recurrent}, {"gamma_log", {H}, recurrent}};
-  if (o.learn_rotation) {
+  if (o.rotrnn.learn_rotation) {
     t.parameters.push_back({"M", {H, dh, dh}, decay});
   } else {
     t.buffers.push_back({"M", {H, dh, dh}});
@@ -59,8 +57,8 @@ TensorSpecs rotrnn_tensors(const LayerOptions& options) {
 
 void draw_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream,
                  const LayerValues& out) {
-  const RotRNNOptions o = resolved(options);
-  const InitOptions& init = o.init;
+  const LayerOptions o = resolved(options);
+  const RotRNNInit& init = o.rotrnn.init;
   const Views<float>& p = out.tensors;
   const auto random = [&](uint64_t parameter) { return layer_random(seed, stream, parameter); };
 
@@ -83,9 +81,10 @@ void draw_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream,
   const double both = 1 / std::sqrt(width + N);
   const double b = by_fan_in ? 1 / std::sqrt(width) : both;
   const double c = by_fan_in ? 1 / std::sqrt(N) : both;
-  const double m =
-      init.m_init == MatrixInit::paper ? 1 : 1 / std::sqrt(N + static_cast<double>(o.head_size()));
-  draw_normal(p.find("M"), o.learn_rotation ? m : 0, random(2));  // 0: P = I
+  const double m = init.m_init == MatrixInit::paper
+                       ? 1
+                       : 1 / std::sqrt(N + static_cast<double>(o.rotrnn.head_size(o.state)));
+  draw_normal(p.find("M"), o.rotrnn.learn_rotation ? m : 0, random(2));  // 0: P = I
   draw_normal(p.find("B"), b, random(3));
   draw_normal(p.find("C"), c, random(4));
   draw_normal(p.find("D"), 1, random(5));
@@ -93,7 +92,7 @@ void draw_rotrnn(const LayerOptions& options, uint64_t seed, uint64_t stream,
 }
 
 void map_rotrnn(const MapRequest& request, std::span<Description<double>> out, MapTrace& trace) {
-  const RotRNNOptions o = resolved(request.options);
+  const LayerOptions o = resolved(request.options);
   const kernels::RotrnnMapSizes sizes = sizes_of(o, request.threads);
   const size_t rotations = sizes.N * sizes.head(), S = sizes.S();
   trace.resize(out.size() * rotations);
@@ -101,7 +100,7 @@ void map_rotrnn(const MapRequest& request, std::span<Description<double>> out, M
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
     Diagonal<double>& s = make_diagonal(out[i], o.width, static_cast<int64_t>(S), o.bidirectional);
-    for (auto* start : {&s.start_re, &s.start_im}) start->resize(o.stationary_start ? S : 0);
+    for (auto* start : {&s.start_re, &s.start_im}) start->resize(o.rotrnn.stationary_start ? S : 0);
     for (size_t d = 0; d < sizes.D; ++d) s.D[d] = static_cast<double>(p["D"][d]);
     jobs.push_back({parameters_of(o, p),
                     {s.lambda_re.data(), s.lambda_im.data(), s.W.data(), s.V.data(),
@@ -115,7 +114,7 @@ void map_rotrnn(const MapRequest& request, std::span<Description<double>> out, M
 void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
                          std::span<const Description<double>> gradients,
                          std::span<const Views<double>> out) {
-  const RotRNNOptions o = resolved(request.options);
+  const LayerOptions o = resolved(request.options);
   const kernels::RotrnnMapSizes sizes = sizes_of(o, request.threads);
   const char* names[] = {theta_name(o), "gamma_log", "M", "B", "C", "C_reverse"};
   std::vector<std::vector<double>> beside;
@@ -152,8 +151,8 @@ Recurrence recurrence_rotrnn(const LayerOptions& options, const LayerValues& val
 
 // A head: ‖x_h‖ = ‖P_hᵀ x_h‖ = ‖z_h‖.
 LayerStates states_rotrnn(const LayerOptions& options) {
-  const int64_t pairs = (options.rotrnn_options().head_size() + 1) / 2;
-  return {.count = options.heads * pairs, .groups = options.heads};
+  const int64_t pairs = (options.rotrnn.head_size(options.state) + 1) / 2;
+  return {.count = options.rotrnn.heads * pairs, .groups = options.rotrnn.heads};
 }
 
 }  // namespace rotrnn

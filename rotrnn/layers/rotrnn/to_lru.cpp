@@ -24,7 +24,7 @@ void split(const std::vector<double>& V, size_t S, std::vector<double>& re,
 }  // namespace
 
 LruParameters to_lru(const LayerOptions& options, const LayerValues& values) {
-  if (options.stationary_start) {
+  if (options.rotrnn.stationary_start) {
     throw std::invalid_argument("to_lru: an LRU has no stationary start; train without it");
   }
   const auto s = std::get<Diagonal<double>>(recurrence_rotrnn(options, values, true));

@@ -18,11 +18,11 @@ using Complex = std::complex<double>;
 constexpr double kLargestImaginary = 2;  // of Im B
 
 // Two planes [H, n] as complex numbers of all channels.
-ComplexRows join(const LayerValues& values, const char* re, const char* im, const S4Options& o) {
+ComplexRows join(const LayerValues& values, const char* re, const char* im, const LayerOptions& o) {
   const float *a = values.tensors[re], *b = values.tensors[im];
-  const auto n = static_cast<size_t>(o.states());
+  const auto n = static_cast<size_t>(o.complex_states());
   const bool one = values.tensors.find(re).size() == n;  // for all channels
-  ComplexRows out(o.width, o.states());
+  ComplexRows out(o.width, o.complex_states());
   for (int64_t d = 0; d < o.width; ++d) {
     for (size_t i = 0; i < n; ++i) {
       const size_t at = (one ? 0 : static_cast<size_t>(d) * n) + i;
@@ -73,10 +73,9 @@ std::vector<double> parts(const ComplexRows& rows, bool imaginary) {
 
 }  // namespace
 
-TensorSpecs s4_tensors(const LayerOptions& options) {
-  const S4Options o = options.s4_options();
-  const std::vector<int64_t> own{o.width, o.states()}, channel{o.width};
-  const std::vector<int64_t> shared{o.tied ? 1 : o.width, o.states()};
+TensorSpecs s4_tensors(const LayerOptions& o) {
+  const std::vector<int64_t> own{o.width, o.complex_states()}, channel{o.width};
+  const std::vector<int64_t> shared{o.s4.tied ? 1 : o.width, o.complex_states()};
   TensorSpecs specs;
   for (const char* name : {"A_log_re", "A_im", "P_re", "P_im", "B_re", "B_im"}) {
     specs.parameters.push_back({name, shared, ParameterGroup::recurrent});
@@ -85,7 +84,7 @@ TensorSpecs s4_tensors(const LayerOptions& options) {
   specs.parameters.push_back({"C_im", own, ParameterGroup::decay});
   specs.parameters.push_back({"D", channel, ParameterGroup::decay});
   specs.parameters.push_back(
-      {"log_step", channel, o.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent});
+      {"log_step", channel, o.s4.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent});
   if (o.bidirectional) {
     specs.parameters.push_back({"C_reverse_re", own, ParameterGroup::decay});
     specs.parameters.push_back({"C_reverse_im", own, ParameterGroup::decay});
@@ -94,13 +93,12 @@ TensorSpecs s4_tensors(const LayerOptions& options) {
   return specs;
 }
 
-void draw_s4(const LayerOptions& options, uint64_t seed, uint64_t stream, const LayerValues& out) {
-  draw_s4_values(options, seed, stream, out, /*clip=*/true);
+void draw_s4(const LayerOptions& o, uint64_t seed, uint64_t stream, const LayerValues& out) {
+  draw_s4_values(o, seed, stream, out, /*clip=*/true);
 }
 
-void draw_s4_values(const LayerOptions& options, uint64_t seed, uint64_t stream,
-                    const LayerValues& out, bool clip) {
-  const S4Options o = options.s4_options();
+void draw_s4_values(const LayerOptions& o, uint64_t seed, uint64_t stream, const LayerValues& out,
+                    bool clip) {
   const auto& t = out.tensors;
   const HippoBasis& h = hippo_basis(o.state);
   const Eigen::VectorXd b_im = h.B.imag();
@@ -116,13 +114,13 @@ void draw_s4_values(const LayerOptions& options, uint64_t seed, uint64_t stream,
   draw_normal(t.find("C_re"), deviation, random(0));
   draw_normal(t.find("C_im"), deviation, random(1));
   draw_normal(t.find("D"), 1, random(2));
-  draw_uniform(t.find("log_step"), std::log(o.dt_min), std::log(o.dt_max), random(3));
+  draw_uniform(t.find("log_step"), std::log(o.s4.dt_min), std::log(o.s4.dt_max), random(3));
   if (o.bidirectional) {
     draw_normal(t.find("C_reverse_re"), deviation, random(4));
     draw_normal(t.find("C_reverse_im"), deviation, random(5));
   }
   *out.integers["length"] = 0;
-  if (o.max_length > 0) prepare_s4(options, out, o.max_length);
+  if (o.s4.max_length > 0) prepare_s4(o, out, o.s4.max_length);
 }
 
 int64_t s4_length(const LayerValues& values) {
@@ -135,10 +133,10 @@ int64_t s4_length(const LayerValues& values) {
   return L;
 }
 
-void prepare_s4(const LayerOptions& options, const LayerValues& values, int64_t longest) {
+void prepare_s4(const LayerOptions& o, const LayerValues& values, int64_t longest) {
   int64_t L = s4_length(values);
   if (L >= longest) return;
-  const S4System s = s4_system(options.s4_options(), values);
+  const S4System s = s4_system(o, values);
   std::vector<ComplexRows> C = s.vectors.outputs;
   const auto add = [&](double sign, int64_t length) {
     const std::vector<ComplexRows> moved = times_power(s.dplr, C, length);
@@ -156,7 +154,7 @@ void prepare_s4(const LayerOptions& options, const LayerValues& values, int64_t 
 
 // ---------------------------------------------------------------------------------------- the map
 
-S4System s4_system(const S4Options& o, const LayerValues& values) {
+S4System s4_system(const LayerOptions& o, const LayerValues& values) {
   S4System s;
   s.dplr.Lambda = join(values, "A_log_re", "A_im", o);
   for (int64_t i = 0; i < s.dplr.Lambda.size(); ++i) {
@@ -179,7 +177,7 @@ S4System s4_system(const S4Options& o, const LayerValues& values) {
 }
 
 // Re Λ and Δ are exponentials, which are their own slopes.
-void s4_system_backward(const S4Options& o, const S4System& s, const DplrMatrix& dplr,
+void s4_system_backward(const LayerOptions& o, const S4System& s, const DplrMatrix& dplr,
                         const DplrVectors& vectors, const Views<double>& out) {
   ComplexRows rate = dplr.Lambda;
   for (int64_t i = 0; i < rate.size(); ++i) {
@@ -194,7 +192,7 @@ void s4_system_backward(const S4Options& o, const S4System& s, const DplrMatrix&
   Eigen::Map<Eigen::ArrayXd>(out["log_step"], o.width) += dplr.step * s.dplr.step;
 }
 
-Channel<double>& s4_channel(const S4Options& o, const LayerValues& values,
+Channel<double>& s4_channel(const LayerOptions& o, const LayerValues& values,
                             Description<double>& out) {
   const int64_t L = s4_length(values);
   if (L == 0)
@@ -234,7 +232,7 @@ DplrVectors zero_vectors(const DplrVectors& like) {
 }
 
 void map_s4(const MapRequest& request, std::span<Description<double>> out, MapTrace&) {
-  const S4Options o = request.options.s4_options();
+  const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     Channel<double>& channel = s4_channel(o, request.layers[i], out[i]);
     const S4System s = s4_system(o, request.layers[i]);
@@ -245,11 +243,11 @@ void map_s4(const MapRequest& request, std::span<Description<double>> out, MapTr
 void map_s4_backward(const MapRequest& request, const MapTrace&,
                      std::span<const Description<double>> gradients,
                      std::span<const Views<double>> out) {
-  const S4Options o = request.options.s4_options();
+  const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     const auto& gradient = std::get<Channel<double>>(gradients[i]);
     const S4System s = s4_system(o, request.layers[i]);
-    DplrMatrix dplr = DplrMatrix::zeros(o.width, o.states());
+    DplrMatrix dplr = DplrMatrix::zeros(o.width, o.complex_states());
     DplrVectors vectors = zero_vectors(s.vectors);
     dplr_kernels_backward(s.dplr, s.vectors, s.length, request.threads,
                           s4_kernel_gradients(gradient), dplr, vectors);
@@ -261,14 +259,13 @@ void map_s4_backward(const MapRequest& request, const MapTrace&,
 
 // ------------------------------------------------------------------------------------ step by step
 
-Recurrence recurrence_s4(const LayerOptions& options, const LayerValues& values, bool outputs) {
-  const S4Options o = options.s4_options();
+Recurrence recurrence_s4(const LayerOptions& o, const LayerValues& values, bool outputs) {
   const S4System s = s4_system(o, values);
   const DiscreteDplr step = discretise(s.dplr);
   const ComplexRows B_bar = discrete_input(s.dplr, s.vectors.inputs[0]);
   ChannelSteps r;
   r.width = o.width;
-  r.states = o.states();
+  r.states = o.complex_states();
   const auto set = [](std::vector<double>& re, std::vector<double>& im, const ComplexRows& rows) {
     re = parts(rows, false);
     im = parts(rows, true);

@@ -14,10 +14,10 @@ struct S4System {
   DplrVectors vectors;  // B; C̃ and, when bidirectional, that of the reverse direction; those pairs
   int64_t length = 0;
 };
-S4System s4_system(const S4Options& options, const LayerValues& values);
+S4System s4_system(const LayerOptions& options, const LayerValues& values);
 
 /// The adjoint: adds to the gradients of the parameters but D.
-void s4_system_backward(const S4Options& options, const S4System& system, const DplrMatrix& dplr,
+void s4_system_backward(const LayerOptions& options, const S4System& system, const DplrMatrix& dplr,
                         const DplrVectors& vectors, const Views<double>& out);
 
 /// L; std::runtime_error when a file gave one that cannot be.
@@ -28,7 +28,7 @@ void draw_s4_values(const LayerOptions& options, uint64_t seed, uint64_t stream,
                     const LayerValues& out, bool clip);
 
 /// The channel that a description is, or is made to be, with L, D and kernels of their sizes.
-Channel<double>& s4_channel(const S4Options& options, const LayerValues& values,
+Channel<double>& s4_channel(const LayerOptions& options, const LayerValues& values,
                             Description<double>& out);
 
 /// Where the first pairs of `vectors` put their kernels, and where the gradients of them are.

@@ -34,9 +34,9 @@ struct State {
 
 /// The parameters of a layer as its states see them.
 struct Reader {
-  Reader(const S4DOptions& options, const Views<float>& p)
+  Reader(const LayerOptions& options, const Views<float>& p)
       : o(options),
-        N(static_cast<size_t>(o.states())),
+        N(static_cast<size_t>(o.complex_states())),
         D(static_cast<size_t>(o.width)),
         A_log_re(p["A_log_re"]),
         A_im(p["A_im"]),
@@ -47,23 +47,23 @@ struct Reader {
   State operator()(size_t d, size_t n) const {
     State s{};
     s.output = d * N + n;
-    s.own = o.tied ? n : s.output;
+    s.own = o.s4d.tied ? n : s.output;
     s.plane = n * D + d;
     s.Lambda = {-std::exp(static_cast<double>(A_log_re[s.own])), static_cast<double>(A_im[s.own])};
     s.B = at(B_re, B_im, s.own);
-    s.step = o.step_rescale * std::exp(static_cast<double>(log_step[d]));
+    s.step = o.s4d.step_rescale * std::exp(static_cast<double>(log_step[d]));
     return s;
   }
 
-  const S4DOptions& o;
+  const LayerOptions& o;
   size_t N, D;
   const float *A_log_re, *A_im, *B_re, *B_im, *log_step;
 };
 
 /// Im Λ and B of state n at the start; Re Λ is -½ throughout.
-std::pair<double, Complex> start_of(const S4DOptions& o, int64_t n) {
+std::pair<double, Complex> start_of(const LayerOptions& o, int64_t n) {
   const auto size = static_cast<double>(o.state), k = static_cast<double>(n);
-  switch (o.init) {
+  switch (o.s4d.init) {
     case S4DInit::lin:
       return {std::numbers::pi * k, 1};
     case S4DInit::inv:
@@ -85,14 +85,13 @@ std::vector<double> by_channel(const Channel<double>& s, const std::vector<doubl
 
 }  // namespace
 
-TensorSpecs s4d_tensors(const LayerOptions& options) {
-  const S4DOptions o = options.s4d_options();
-  const int64_t D = o.width, N = o.states(), H = o.tied ? 1 : D;
+TensorSpecs s4d_tensors(const LayerOptions& o) {
+  const int64_t D = o.width, N = o.complex_states(), H = o.s4d.tied ? 1 : D;
   using enum ParameterGroup;
   TensorSpecs t;
   t.parameters = {{"A_log_re", {H, N}, recurrent}, {"A_im", {H, N}, recurrent}};
   for (const char* name : {"B_re", "B_im"}) {
-    if (o.train_b) {
+    if (o.s4d.train_b) {
       t.parameters.push_back({name, {H, N}, recurrent});
     } else {
       t.buffers.push_back({name, {H, N}});
@@ -101,7 +100,7 @@ TensorSpecs s4d_tensors(const LayerOptions& options) {
   t.parameters.insert(t.parameters.end(), {{"C_re", {D, N}, decay},
                                            {"C_im", {D, N}, decay},
                                            {"D", {D}, decay},
-                                           {"log_step", {D}, o.dt_global ? decay : recurrent}});
+                                           {"log_step", {D}, o.s4d.dt_global ? decay : recurrent}});
   if (o.bidirectional) {
     t.parameters.push_back({"C_reverse_re", {D, N}, decay});
     t.parameters.push_back({"C_reverse_im", {D, N}, decay});
@@ -109,11 +108,10 @@ TensorSpecs s4d_tensors(const LayerOptions& options) {
   return t;
 }
 
-void draw_s4d(const LayerOptions& options, uint64_t seed, uint64_t stream, const LayerValues& out) {
-  const S4DOptions o = options.s4d_options();
+void draw_s4d(const LayerOptions& o, uint64_t seed, uint64_t stream, const LayerValues& out) {
   const Views<float>& p = out.tensors;
   const auto random = [&](uint64_t parameter) { return layer_random(seed, stream, parameter); };
-  const int64_t N = o.states(), H = o.tied ? 1 : o.width;
+  const int64_t N = o.complex_states(), H = o.s4d.tied ? 1 : o.width;
   for (int64_t i = 0; i < H * N; ++i) {
     const auto [frequency, B] = start_of(o, i % N);
     p["A_log_re"][i] = static_cast<float>(std::log(0.5));
@@ -125,20 +123,20 @@ void draw_s4d(const LayerOptions& options, uint64_t seed, uint64_t stream, const
   draw_normal(p.find("C_re"), deviation, random(0));
   draw_normal(p.find("C_im"), deviation, random(1));
   draw_normal(p.find("D"), 1, random(2));
-  draw_uniform(p.find("log_step"), std::log(o.dt_min), std::log(o.dt_max), random(3));
+  draw_uniform(p.find("log_step"), std::log(o.s4d.dt_min), std::log(o.s4d.dt_max), random(3));
   draw_normal(p.find("C_reverse_re"), deviation, random(4));
   draw_normal(p.find("C_reverse_im"), deviation, random(5));
 }
 
 void map_s4d(const MapRequest& request, std::span<Description<double>> out, MapTrace&) {
-  const S4DOptions o = request.options.s4d_options();
+  const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
     const Reader state(o, p);
     if (!std::holds_alternative<Channel<double>>(out[i])) out[i] = Channel<double>();
     auto& s = std::get<Channel<double>>(out[i]);
     s.width = o.width;
-    s.states = o.states();
+    s.states = o.complex_states();
     const size_t size = state.N * state.D;
     for (auto* plane : {&s.lambda_re, &s.lambda_im, &s.c_re, &s.c_im}) plane->resize(size);
     for (auto* plane : {&s.c_reverse_re, &s.c_reverse_im}) {
@@ -149,7 +147,7 @@ void map_s4d(const MapRequest& request, std::span<Description<double>> out, MapT
       s.D[d] = static_cast<double>(p["D"][d]);
       for (size_t n = 0; n < state.N; ++n) {
         const State x = state(d, n);
-        const Discretised discrete = discretise(x.Lambda, x.step, o.discretisation);
+        const Discretised discrete = discretise(x.Lambda, x.step, o.s4d.discretisation);
         const Complex input = 2.0 * discrete.scale * x.B;
         s.lambda_re[x.plane] = discrete.lambda.real();
         s.lambda_im[x.plane] = discrete.lambda.imag();
@@ -171,7 +169,7 @@ void map_s4d(const MapRequest& request, std::span<Description<double>> out, MapT
 void map_s4d_backward(const MapRequest& request, const MapTrace&,
                       std::span<const Description<double>> gradients,
                       std::span<const Views<double>> out) {
-  const S4DOptions o = request.options.s4d_options();
+  const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
     const Reader state(o, p);
@@ -181,7 +179,7 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
       dp["D"][d] += g.D[d];
       for (size_t n = 0; n < state.N; ++n) {
         const State x = state(d, n);
-        const Discretised discrete = discretise(x.Lambda, x.step, o.discretisation);
+        const Discretised discrete = discretise(x.Lambda, x.step, o.s4d.discretisation);
         const Complex input = 2.0 * discrete.scale * x.B;
         const Complex dc(g.c_re[x.plane], g.c_im[x.plane]);
         Complex dinput = std::conj(at(p["C_re"], p["C_im"], x.output)) * dc;
@@ -191,11 +189,11 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
           dinput += std::conj(at(p["C_reverse_re"], p["C_reverse_im"], x.output)) * back;
           add(dp["C_reverse_re"], dp["C_reverse_im"], x.output, std::conj(input) * back);
         }
-        if (o.train_b) {
+        if (o.s4d.train_b) {
           add(dp["B_re"], dp["B_im"], x.own, 2.0 * std::conj(discrete.scale) * dinput);
         }
         const DiscretisedGradient continuous = discretise_backward(
-            x.Lambda, x.step, o.discretisation,
+            x.Lambda, x.step, o.s4d.discretisation,
             {{g.lambda_re[x.plane], g.lambda_im[x.plane]}, 2.0 * std::conj(x.B) * dinput});
         dp["A_log_re"][x.own] += continuous.Lambda.real() * x.Lambda.real();
         dp["A_im"][x.own] += continuous.Lambda.imag();
@@ -205,10 +203,10 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
   }
 }
 
-Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values, bool) {
+Recurrence recurrence_s4d(const LayerOptions& o, const LayerValues& values, bool) {
   Description<double> mapped;
   MapTrace trace;
-  map_s4d({options, {&values, 1}}, {&mapped, 1}, trace);
+  map_s4d({o, {&values, 1}}, {&mapped, 1}, trace);
   const auto& s = std::get<Channel<double>>(mapped);
   ChannelSteps r;
   r.width = s.width;
@@ -223,8 +221,8 @@ Recurrence recurrence_s4d(const LayerOptions& options, const LayerValues& values
   return r;
 }
 
-LayerStates states_s4d(const LayerOptions& options) {
-  return {.count = options.width * options.s4d_options().states()};
+LayerStates states_s4d(const LayerOptions& o) {
+  return {.count = o.width * o.complex_states()};
 }
 
 }  // namespace rotrnn

@@ -12,11 +12,8 @@ enum class S5CInit { lecun_normal, trunc_standard_normal, complex_normal };
 /// Which learning rate and decay B, C and D get; see docs/layers.md.
 enum class S5Groups { standard, b_and_c_decay, b_fast_and_c_decay, no_bc_decay };
 
-/// Sizes and settings of an S5 layer.
+/// Settings of an S5 layer.
 struct S5Options {
-  int64_t width = 128;  // D
-  int64_t state = 256;  // P; P/2 complex states are kept
-  bool bidirectional = false;
   int64_t blocks = 8;  // J, divides P; P/J is even
   Discretisation discretisation = Discretisation::zoh;
   S5CInit c_init = S5CInit::lecun_normal;
@@ -25,12 +22,6 @@ struct S5Options {
   double step_rescale = 1;              // times Δ: 2 at half the sampling rate
   S5Groups groups = S5Groups::standard;
   bool dt_global = false;  // log Δ at the global rate, with decay
-
-  int64_t states() const { return state / 2; }  // S
 };
-
-/// Throws SettingError when the settings cannot be. Without `sizes`, width and state, and blocks
-/// against it, are left out: a config shares them with other layers.
-void check(const S5Options& options, bool sizes = true);
 
 }  // namespace rotrnn

@@ -111,7 +111,8 @@ void bind_model(const Section& add, ModelOptions& m) {
   add("state", IntegerKey{&m.state, 1, kMostSize},
       "N: real dimensions of a layer's state; LRU and S5 keep N / 2 complex numbers, "
       "S4D, S4 and Liquid-S4 as many in every channel");
-  add("heads", IntegerKey{&m.heads, 1}, "RotRNN: H, rotations in a layer; N / H is at least 2");
+  add("heads", IntegerKey{&m.rotrnn.heads, 1},
+      "RotRNN: H, rotations in a layer; N / H is at least 2");
   add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
   add("activation",
       choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"}),
@@ -124,15 +125,16 @@ void bind_model(const Section& add, ModelOptions& m) {
   add("bidirectional", &m.bidirectional, "run every layer in both directions");
   add("pooling", choice(m.pooling, {"mean", "last", "none"}),
       "how a sequence becomes one vector; none: an output for every token");
-  add("normalisation", choice(m.normalisation, {"xi", "alpha", "none"}),
+  add("normalisation", choice(m.rotrnn.normalisation, {"xi", "alpha", "none"}),
       "RotRNN: how the input is scaled; xi is the paper's");
-  add("c", NumberKey{&m.c, 0, 1e6, true}, "RotRNN: mean square norm of a head's state to aim at");
-  add("stationary_start", &m.stationary_start,
+  add("c", NumberKey{&m.rotrnn.c, 0, 1e6, true},
+      "RotRNN: mean square norm of a head's state to aim at");
+  add("stationary_start", &m.rotrnn.stationary_start,
       "RotRNN: scale the first input so that the norm is c from the first step on");
-  add("learn_rotation", &m.learn_rotation, "RotRNN: false keeps P = I and trains no M");
+  add("learn_rotation", &m.rotrnn.learn_rotation, "RotRNN: false keeps P = I and trains no M");
 }
 
-void bind_init(const Section& add, InitOptions& i) {
+void bind_init(const Section& add, RotRNNInit& i) {
   add("preset", choice(i.preset, {"paper", "authors"}),
       "what the automatic choices below follow: the paper's text or its authors' code");
   add("gamma_min", NumberKey{&i.gamma_min, 0, 1}, "smallest decay γ at the start");
@@ -142,8 +144,9 @@ void bind_init(const Section& add, InitOptions& i) {
       "distribution of γ: on the ring (paper), or uniform in log(-log γ) (authors)");
   add("theta_form", choice(i.theta_form, {"automatic", "plain", "log"}),
       "whether θ (paper) or its logarithm (authors) is the parameter");
-  add("bc_init", choice(i.bc_init, {"automatic", "paper", "authors"}), "deviation of B and C");
-  add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "deviation of M");
+  add("bc_init", choice(i.bc_init, {"automatic", "paper", "authors"}),
+      "standard deviation of B and C");
+  add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "standard deviation of M");
 }
 
 void bind_lru(const Section& add, LruOptions& l) {
@@ -259,7 +262,7 @@ std::vector<BoundKey> bind_keys(Config& config) {
   std::vector<BoundKey> keys;
   bind_task({keys, "task."}, config.task);
   bind_model({keys, "model."}, config.model);
-  bind_init({keys, "model.init."}, config.model.init);
+  bind_init({keys, "model.init."}, config.model.rotrnn.init);
   bind_lru({keys, "model.lru."}, config.model.lru);
   bind_s5({keys, "model.s5."}, config.model.s5);
   bind_s4d({keys, "model.s4d."}, config.model.s4d);

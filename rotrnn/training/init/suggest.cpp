@@ -168,7 +168,7 @@ class Chooser {
       while (m.width < std::min<int64_t>(facts_.shape.inputs, 128)) m.width += 16;
     }
     m.state = facts_.kind == DataKind::lists ? 2 * m.width : m.width;
-    m.heads = m.state / 4;
+    m.rotrnn.heads = m.state / 4;
     m.norm = NormKind::batch;
     m.dropout = facts_.kind == DataKind::lists || facts_.train >= 50000 ? 0.0 : 0.1;
     m.pooling = facts_.shape.per_token ? Pooling::none : Pooling::mean;
@@ -185,7 +185,7 @@ class Chooser {
   }
 
   void choose_start() {
-    InitOptions& init = out_.config.model.init;
+    RotRNNInit& init = out_.config.model.rotrnn.init;
     init.gamma_min = 0.5;
     init.gamma_max = 0.999;
     init.theta_max = std::numbers::pi / 10;

@@ -41,7 +41,7 @@ TEST_P(RotrnnGolden, UnfoldedOracleGivesThePapersOutputs) {
 
 // What of M's gradient comes by way of z_0 = Pᵀx_0.
 void add_gradient_of_start(const DoubleLayer& layer, const Doubles& x_0, const Doubles& dz_0) {
-  const auto H = static_cast<size_t>(layer.options().heads);
+  const auto H = static_cast<size_t>(layer.options().rotrnn.heads);
   const auto N = static_cast<size_t>(layer.options().state), dh = N / H, pairs = (dh + 1) / 2;
   const std::span<const float> M = layer.of("M");
   const std::span<double> dM = layer.gradient("M");

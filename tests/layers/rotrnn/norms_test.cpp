@@ -11,8 +11,8 @@ LayerOptions sizes(int64_t width, int64_t state, int64_t heads) {
   LayerOptions o;
   o.width = width;
   o.state = state;
-  o.heads = heads;
-  o.init.theta_max = 2 * std::numbers::pi;
+  o.rotrnn.heads = heads;
+  o.rotrnn.init.theta_max = 2 * std::numbers::pi;
   return o;
 }
 
@@ -38,7 +38,7 @@ TEST(RotrnnNorms, ExpectedSquareIsOneMinusGammaToThe2t) {
       // channel.
       const auto response = [&](bool start) {
         LayerOptions o = sizes(D, 10, H);
-        o.stationary_start = start;
+        o.rotrnn.stationary_start = start;
         DoubleLayer layer(o);
         set_gamma(layer, {gamma});
         DoubleBatch batch{{0}, Doubles(D * T * D), {}};
@@ -93,7 +93,7 @@ TEST(RotrnnNorms, AlphaForgetsAndXiRemembers) {
   // The response to the first input after 50 steps, relative to the first response.
   const auto remembered = [](Normalisation normalisation) {
     LayerOptions o = sizes(4, 8, 2);
-    o.normalisation = normalisation;
+    o.rotrnn.normalisation = normalisation;
     DoubleLayer layer(o);
     set_gamma(layer, {0.999});
     DoubleBatch batch{{0, 50}, Doubles(200), {}};

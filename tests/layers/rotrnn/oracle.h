@@ -19,7 +19,7 @@ inline Doubles head_norms(const Doubles& z, int64_t heads, size_t states) {
 }
 
 inline Doubles head_norms(const DoubleLayer& layer, const Doubles& z) {
-  return head_norms(z, layer.options().heads, layer.state_size() / 2);
+  return head_norms(z, layer.options().rotrnn.heads, layer.state_size() / 2);
 }
 
 }  // namespace rotrnn::testing
@@ -41,7 +41,7 @@ Output<T> run(const testing::DoubleLayer& layer, const testing::DoubleBatch& bat
   using Matrix = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   using Vector = Eigen::Matrix<T, Eigen::Dynamic, 1>;
   const LayerOptions& o = layer.options();
-  const int64_t H = o.heads, N = o.state, dh = N / H, D = o.width;
+  const int64_t H = o.rotrnn.heads, N = o.state, dh = N / H, D = o.width;
   const auto matrix = [&](const char* name, int64_t at, int64_t rows, int64_t columns) -> Matrix {
     return Eigen::Map<const Eigen::Matrix<float, -1, -1, Eigen::RowMajor>>(
                layer.of(name).data() + at * rows * columns, rows, columns)
@@ -63,10 +63,11 @@ Output<T> run(const testing::DoubleLayer& layer, const testing::DoubleBatch& bat
           std::sin(angle), std::cos(angle);
     }
     Matrix a = gamma.back() * (P * rotation * P.transpose()), b = matrix("B", h, dh, D);
-    const T norm2 = b.squaredNorm(), c = static_cast<T>(o.c), square = gamma.back() * gamma.back();
-    if (o.normalisation == Normalisation::xi) {
+    const T norm2 = b.squaredNorm(), c = static_cast<T>(o.rotrnn.c),
+            square = gamma.back() * gamma.back();
+    if (o.rotrnn.normalisation == Normalisation::xi) {
       b *= std::sqrt(c * (1 - square) / norm2);
-    } else if (o.normalisation == Normalisation::alpha) {
+    } else if (o.rotrnn.normalisation == Normalisation::alpha) {
       const T alpha = 1 / std::sqrt(c * square + norm2);
       a *= alpha;
       b *= alpha;
@@ -85,7 +86,7 @@ Output<T> run(const testing::DoubleLayer& layer, const testing::DoubleBatch& bat
       for (int64_t h = 0; h < H; ++h) {
         const auto own = static_cast<size_t>(h);
         Vector x = B[own] * u.row(begin + t).transpose();
-        if (k == 0 && o.stationary_start) x /= std::sqrt(1 - gamma[own] * gamma[own]);
+        if (k == 0 && o.rotrnn.stationary_start) x /= std::sqrt(1 - gamma[own] * gamma[own]);
         Vector before = Vector::Zero(dh);
         if (k > 0) {
           before = rows.row(reverse ? t + 1 : t - 1).segment(h * dh, dh).transpose();

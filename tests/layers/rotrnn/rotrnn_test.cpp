@@ -16,9 +16,9 @@ LayerOptions sizes(int64_t width, int64_t state, int64_t heads, bool bidirection
   LayerOptions o;
   o.width = width;
   o.state = state;
-  o.heads = heads;
+  o.rotrnn.heads = heads;
   o.bidirectional = bidirectional;
-  o.init.theta_max = 2 * std::numbers::pi;
+  o.rotrnn.init.theta_max = 2 * std::numbers::pi;
   return o;
 }
 
@@ -101,7 +101,7 @@ TEST(Rotrnn, RotationStaysARotationUnderTheOptimiser) {
 TEST(Rotrnn, WithoutALearnedRotationPIsTheIdentity) {
   LayerOptions o = sizes(2, 12, 3);
   const DoubleLayer usual(o, 5, 1);
-  o.learn_rotation = false;
+  o.rotrnn.learn_rotation = false;
   DoubleLayer fixed(o, 5, 1);
   EXPECT_TRUE(fixed.gradient("M").empty());
   size_t trained = 0;
@@ -145,8 +145,8 @@ TEST(Rotrnn, WithoutALearnedRotationPIsTheIdentity) {
 
 TEST(Rotrnn, BothInitsHaveTheirDistributions) {
   LayerOptions o = sizes(64, 1024, 256);
-  o.init.gamma_min = 0.5;
-  o.init.gamma_max = 0.99;
+  o.rotrnn.init.gamma_min = 0.5;
+  o.rotrnn.init.gamma_max = 0.99;
   const DoubleLayer paper(o, 3);
   Doubles gamma, squares;
   for (const float x : paper.of("gamma_log")) {
@@ -162,7 +162,7 @@ TEST(Rotrnn, BothInitsHaveTheirDistributions) {
   EXPECT_GE(*std::min_element(gamma.begin(), gamma.end()), 0.5);
   EXPECT_NEAR(mean(paper.of("theta")), std::numbers::pi, 0.35);
 
-  o.init.preset = InitPreset::authors;
+  o.rotrnn.init.preset = InitPreset::authors;
   const DoubleLayer authors(o, 3);
   EXPECT_FALSE(authors.of("theta_log").empty());
   EXPECT_NEAR(standard_deviation(authors.of("B")), 1 / std::sqrt(64 + 1024.0), 0.001);
@@ -184,12 +184,12 @@ TEST(Rotrnn, ImpossibleSizesAreRefused) {
   refused(sizes(4, 4, 4), "rotation needs 2");
   refused(sizes(0, 4, 2), "width");
   LayerOptions o = sizes(4, 8, 2);
-  o.init.gamma_min = 0.9;
-  o.init.gamma_max = 0.5;
+  o.rotrnn.init.gamma_min = 0.9;
+  o.rotrnn.init.gamma_max = 0.5;
   refused(o, "gamma_min");
   o = sizes(4, 8, 2);
-  o.stationary_start = true;
-  o.normalisation = Normalisation::none;
+  o.rotrnn.stationary_start = true;
+  o.rotrnn.normalisation = Normalisation::none;
   refused(o, "stationary_start");
 }
 

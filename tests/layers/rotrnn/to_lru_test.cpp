@@ -18,7 +18,7 @@ using Complex = std::complex<double>;
 LayerOptions rotrnn_options(int64_t dh, bool bidirectional) {
   LayerOptions o;
   o.width = 4;
-  o.heads = 3;
+  o.rotrnn.heads = 3;
   o.state = 3 * dh;
   o.bidirectional = bidirectional;
   return o;
@@ -62,7 +62,7 @@ Doubles run(const LruParameters& p, const DoubleBatch& batch) {
 TEST(ToLru, LruFormGivesTheSameOutputs) {
   for (const int64_t dh : {2, 3, 5, 8}) {
     LayerOptions o = rotrnn_options(dh, true);
-    o.init.theta_max = 2 * std::numbers::pi;
+    o.rotrnn.init.theta_max = 2 * std::numbers::pi;
     DoubleLayer layer(o);
     const DoubleBatch batch = noise({40, 1, 17}, 4);
     const Doubles y = run(to_lru(o, layer.values()), batch);
@@ -120,13 +120,13 @@ TEST(ToLru, ATrainedLayerGivesItsOutputsToAnLru) {
 
 TEST(ToLru, RefusesWhatAnLruCannotExpress) {
   LayerOptions o = rotrnn_options(4, false);
-  o.stationary_start = true;
+  o.rotrnn.stationary_start = true;
   const DoubleLayer stationary(o);
   EXPECT_NE(test::message_of<std::invalid_argument>([&] {
               to_lru(o, stationary.values());
             }).find("stationary start"),
             std::string::npos);
-  o.stationary_start = false;
+  o.rotrnn.stationary_start = false;
   const DoubleLayer unstable(o);
   unstable.of("gamma_log")[1] = -800;  // γ = 1
   EXPECT_THROW(to_lru(o, unstable.values()), std::invalid_argument);

@@ -8,7 +8,7 @@
 namespace rotrnn::testing {
 
 inline S4System system_of(const DoubleLayer& layer) {
-  return s4_system(layer.options().s4_options(), layer.values());
+  return s4_system(layer.options(), layer.values());
 }
 
 /// Complex rows as a flat array.

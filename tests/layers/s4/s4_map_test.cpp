@@ -370,7 +370,7 @@ TEST(S4Map, DenseAndStepwisePowersAgree) {
   LayerOptions o = with("s4", false, false);
   o.state = 20;  // steps below about 17 of them
   const OwnedLayer layer = rounded_layer(o, 0);
-  const S4System s = s4_system(o.s4_options(), layer.values);
+  const S4System s = s4_system(o, layer.values);
   std::vector<ComplexRows> slow = s.vectors.outputs;
   for (int64_t i = 0; i < 200; ++i) slow = times_power(s.dplr, slow, 1);
   const std::vector<ComplexRows> fast = times_power(s.dplr, s.vectors.outputs, 200);

@@ -67,9 +67,9 @@ std::vector<Case> rotrnn_cases() {
   add("per_token", [](Case& c) { c.model.pooling = Pooling::none; });
   add("tokens", [](Case& c) { c.shape = {InputKind::tokens, 17, TargetKind::classes, 4}; });
   add("pairs", [](Case& c) { c.shape.towers = 2; });
-  add("stationary", [](Case& c) { c.model.stationary_start = true; });
+  add("stationary", [](Case& c) { c.model.rotrnn.stationary_start = true; });
   add("stationary_bidirectional", [](Case& c) {
-    c.model.stationary_start = true;
+    c.model.rotrnn.stationary_start = true;
     c.model.bidirectional = true;
   });
   add("states", [](Case& c) { c.states = true; });
@@ -82,12 +82,12 @@ std::vector<Case> rotrnn_cases() {
     c.evaluating = true;
     c.model.prenorm = false;
   });
-  add("alpha", [](Case& c) { c.model.normalisation = Normalisation::alpha; });
+  add("alpha", [](Case& c) { c.model.rotrnn.normalisation = Normalisation::alpha; });
   add("none_log_theta", [](Case& c) {
-    c.model.normalisation = Normalisation::none;
-    c.model.init.theta_form = ThetaForm::log;
+    c.model.rotrnn.normalisation = Normalisation::none;
+    c.model.rotrnn.init.theta_form = ThetaForm::log;
   });
-  add("fixed_rotation", [](Case& c) { c.model.learn_rotation = false; });
+  add("fixed_rotation", [](Case& c) { c.model.rotrnn.learn_rotation = false; });
   add("one_token", [](Case& c) {
     c.lengths = {1, 1};
     c.model.norm = NormKind::layer;
@@ -95,11 +95,11 @@ std::vector<Case> rotrnn_cases() {
   add("wide", [](Case& c) {
     c.model.width = 64;
     c.model.state = 96;
-    c.model.heads = 8;
+    c.model.rotrnn.heads = 8;
     c.lengths = {300, 7, 450};
   });
   add("one_head", [](Case& c) {
-    c.model.heads = 1;
+    c.model.rotrnn.heads = 1;
     c.model.state = 11;
   });
   return out;
@@ -173,8 +173,8 @@ std::vector<Case> random_cases() {
       ModelOptions& m = c.model;
       m.layer = kLayers[i % 6];
       m.width = 1 + below(40);
-      m.heads = 1 + below(4);
-      m.state = m.layer == "rotrnn" ? m.heads * (2 + below(9)) : 2 * (1 + below(17));
+      m.rotrnn.heads = 1 + below(4);
+      m.state = m.layer == "rotrnn" ? m.rotrnn.heads * (2 + below(9)) : 2 * (1 + below(17));
       m.s5.blocks = 1;
       m.depth = 1 + below(3);
       m.bidirectional = below(2) == 1;
@@ -183,7 +183,7 @@ std::vector<Case> random_cases() {
       m.prenorm = below(3) > 0;
       m.dropout = below(2) == 1 ? 0.25 : 0;
       m.pooling = std::array{Pooling::mean, Pooling::last, Pooling::none}[below(3)];
-      m.stationary_start = below(2) == 1;
+      m.rotrnn.stationary_start = below(2) == 1;
       c.shape.outputs = 1 + below(9);
       c.shape.towers = m.pooling != Pooling::none && below(4) == 0 ? 2 : 1;
       if (below(2) == 1) c.shape.input = InputKind::tokens;

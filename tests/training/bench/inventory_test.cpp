@@ -39,13 +39,13 @@ TEST(Inventory, SpeechCommandsHasThePublishedParameterCount) {
   ModelOptions m;
   m.width = 96;
   m.state = 128;
-  m.heads = 32;
+  m.rotrnn.heads = 32;
   m.depth = 6;
   const DataShape shape{InputKind::channels, 1, TargetKind::classes, 35};
   EXPECT_EQ(total(m, shape), 212'291);
   m.bidirectional = true;
   EXPECT_EQ(total(m, shape), 286'019);
-  m.heads = 64;
+  m.rotrnn.heads = 64;
   EXPECT_EQ(total(m, shape), 284'675);
 }
 

@@ -53,7 +53,7 @@ class CheckpointTest : public testing::Test {
     ModelOptions& m = header_.config.model;
     m.width = kWidth;
     m.state = kState;
-    m.heads = kHeads;
+    m.rotrnn.heads = kHeads;
     m.depth = kDepth;
     TaskFacts& f = header_.facts;
     f.typical_length = 40;

@@ -26,7 +26,7 @@ Network network_of(const std::string& layer, uint64_t seed, int64_t width = 6) {
   m.layer = layer;
   m.width = width;
   m.state = 8;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 2;
   return Network(m, {InputKind::tokens, 7, TargetKind::classes, 3}, seed);
 }

@@ -244,7 +244,8 @@ TEST(Compare, AFolderOfAnotherComparisonIsRefused) {
                   "training.steps = 50, not 51");
   expect_contains(refused([](auto& r) { r.base.model.width = 25; }), "model.width = 24, not 25");
   expect_contains(refused([](auto& r) { r.minutes = 2; }), "not 2 minutes");
-  expect_contains(refused([](auto& r) { r.base.model.heads = 4; }), "model.heads = 5, not 4");
+  expect_contains(refused([](auto& r) { r.base.model.rotrnn.heads = 4; }),
+                  "model.heads = 5, not 4");
   CompareRequest more = request;
   more.seeds = 4;
   more.variants.pop_back();

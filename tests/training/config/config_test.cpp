@@ -122,7 +122,7 @@ TEST(Config, ResolvedTomlReadsBackTheSame) {
   const Config back = parse_config(to_toml(c), "saved");
   EXPECT_TRUE(differences(c, back).empty());
   EXPECT_EQ(to_toml(back), to_toml(c));
-  EXPECT_EQ(back.model.init.theta_max, c.model.init.theta_max);
+  EXPECT_EQ(back.model.rotrnn.init.theta_max, c.model.rotrnn.init.theta_max);
   Config other = c;
   other.model.width += 1;
   EXPECT_EQ(differences(c, other), std::vector<std::string>{"model.width"});
@@ -148,7 +148,7 @@ TEST(Config, PaperRowOfListOpsIsThePapers) {
   const Config c = load_config(ROTRNN_SOURCE "/configs/lra/listops.toml", {});
   EXPECT_EQ(c.model.width, 128);
   EXPECT_EQ(c.model.state, 256);
-  EXPECT_EQ(c.model.heads, 32);
+  EXPECT_EQ(c.model.rotrnn.heads, 32);
   EXPECT_EQ(c.model.depth, 6);
   EXPECT_EQ(c.training.steps, 80'000);
   EXPECT_EQ(c.training.batch, 32);
@@ -156,9 +156,9 @@ TEST(Config, PaperRowOfListOpsIsThePapers) {
   EXPECT_EQ(c.training.recurrent_lr, 1e-3);
   EXPECT_EQ(c.training.weight_decay, 0.05);
   EXPECT_EQ(c.model.dropout, 0.0);
-  EXPECT_EQ(c.model.init.gamma_min, 0.5);
-  EXPECT_EQ(c.model.init.gamma_max, 0.999);
-  EXPECT_NEAR(c.model.init.theta_max, 3.14159265358979 / 100, 1e-12);
+  EXPECT_EQ(c.model.rotrnn.init.gamma_min, 0.5);
+  EXPECT_EQ(c.model.rotrnn.init.gamma_max, 0.999);
+  EXPECT_NEAR(c.model.rotrnn.init.theta_max, 3.14159265358979 / 100, 1e-12);
   EXPECT_EQ(c.task.counts.train, 96'000);
   EXPECT_EQ(c.task.listops.min_length, 500);
 }
@@ -193,7 +193,7 @@ TEST(Config, PaperRowsAreThePapers) {
     EXPECT_EQ(c.model.layer, "rotrnn") << row.name;
     EXPECT_EQ(c.model.width, row.width) << row.name;
     EXPECT_EQ(c.model.state, row.state) << row.name;
-    EXPECT_EQ(c.model.heads, 32) << row.name;
+    EXPECT_EQ(c.model.rotrnn.heads, 32) << row.name;
     EXPECT_EQ(c.model.depth, 6) << row.name;
     EXPECT_EQ(c.model.norm, NormKind::batch) << row.name;
     EXPECT_EQ(c.model.bidirectional, row.bidirectional) << row.name;
@@ -203,9 +203,9 @@ TEST(Config, PaperRowsAreThePapers) {
     EXPECT_EQ(c.training.batch, row.batch) << row.name;
     EXPECT_EQ(c.training.weight_decay, row.decay) << row.name;
     EXPECT_EQ(c.training.steps, row.steps) << row.name;
-    EXPECT_EQ(c.model.init.gamma_min, row.gamma_min) << row.name;
-    EXPECT_EQ(c.model.init.gamma_max, row.gamma_max) << row.name;
-    EXPECT_NEAR(c.model.init.theta_max, row.theta_max, 1e-12) << row.name;
+    EXPECT_EQ(c.model.rotrnn.init.gamma_min, row.gamma_min) << row.name;
+    EXPECT_EQ(c.model.rotrnn.init.gamma_max, row.gamma_max) << row.name;
+    EXPECT_NEAR(c.model.rotrnn.init.theta_max, row.theta_max, 1e-12) << row.name;
   }
 }
 
@@ -286,9 +286,9 @@ TEST(Config, MediumConfigsHaveSettingsForThreeLayers) {
     const Config rotrnn = load_config(file, {});
     const Config lru = load_config(file, {"model.layer=lru"});
     const Config s5 = load_config(file, {"model.layer=s5"});
-    EXPECT_EQ(lru.model.lru.r_min, rotrnn.model.init.gamma_min);
-    EXPECT_EQ(lru.model.lru.r_max, rotrnn.model.init.gamma_max);
-    EXPECT_EQ(lru.model.lru.max_phase, rotrnn.model.init.theta_max);
+    EXPECT_EQ(lru.model.lru.r_min, rotrnn.model.rotrnn.init.gamma_min);
+    EXPECT_EQ(lru.model.lru.r_max, rotrnn.model.rotrnn.init.gamma_max);
+    EXPECT_EQ(lru.model.lru.max_phase, rotrnn.model.rotrnn.init.theta_max);
     EXPECT_EQ(s5.model.s5.blocks, 8);
     EXPECT_EQ(s5.model.s5.dt_global, name == "text");
   }

@@ -21,7 +21,7 @@ Network network_of(const std::string& layer, int64_t width, int64_t state) {
   m.layer = layer;
   m.width = width;
   m.state = state;
-  m.heads = 2;
+  m.rotrnn.heads = 2;
   m.depth = 2;
   m.s4.max_length = 32;
   return Network(m, kTokens, 3);

@@ -34,9 +34,9 @@ const std::vector<Case>& cases() {
   using M = ModelOptions;
   static const std::vector<Case> all = {
       {"rotrnn", [](M&) {}},
-      {"rotrnn_odd_heads", [](M& m) { m.state = 15, m.heads = 3; }},
-      {"rotrnn_stationary", [](M& m) { m.stationary_start = true; }},
-      {"rotrnn_alpha", [](M& m) { m.normalisation = Normalisation::alpha; }},
+      {"rotrnn_odd_heads", [](M& m) { m.state = 15, m.rotrnn.heads = 3; }},
+      {"rotrnn_stationary", [](M& m) { m.rotrnn.stationary_start = true; }},
+      {"rotrnn_alpha", [](M& m) { m.rotrnn.normalisation = Normalisation::alpha; }},
       {"rotrnn_tokens", [](M&) {}, true},
       {"rotrnn_last", [](M& m) { m.pooling = Pooling::last; }},
       {"rotrnn_steps", [](M& m) { m.pooling = Pooling::none; }},
@@ -49,7 +49,7 @@ const std::vector<Case>& cases() {
       {"rotrnn_exact_glu", [](M& m) { m.activation = Activation::exact_glu; }},
       {"rotrnn_bidirectional", [](M& m) { m.bidirectional = true; }},
       {"rotrnn_bidirectional_stationary",
-       [](M& m) { m.bidirectional = true, m.stationary_start = true; }},
+       [](M& m) { m.bidirectional = true, m.rotrnn.stationary_start = true; }},
       {"rotrnn_pairs", [](M&) {}, true, true},
       {"lru", [](M& m) { m.layer = "lru"; }},
       {"lru_steps", [](M& m) { m.layer = "lru", m.pooling = Pooling::none; }},
@@ -157,11 +157,11 @@ class Export : public testing::TestWithParam<Case> {
     ModelOptions& m = header_.config.model;
     m.width = 10;
     m.state = 16;
-    m.heads = 4;
+    m.rotrnn.heads = 4;
     m.depth = 3;
     m.s5.blocks = 2;
-    m.init.gamma_min = 0.9;
-    m.init.theta_max = 3;
+    m.rotrnn.init.gamma_min = 0.9;
+    m.rotrnn.init.theta_max = 3;
     m.pooling = Pooling::mean;
     c.change(m);
     if (m.pooling == Pooling::none) {
@@ -367,7 +367,7 @@ TEST(ExportModel, RefusesWeightsThatAreNotFinite) {
   const Folder folder;
   CheckpointHeader header;
   ModelOptions& m = header.config.model;
-  m.width = 4, m.state = 4, m.heads = 2, m.depth = 1;
+  m.width = 4, m.state = 4, m.rotrnn.heads = 2, m.depth = 1;
   header.facts.classes = {"a", "b"};
   header.facts.preprocessing.vocabulary = {"x", "y"};
   header.facts.shape = {InputKind::tokens, 2, TargetKind::classes, 2};
