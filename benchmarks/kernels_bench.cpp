@@ -225,18 +225,18 @@ void map(benchmark::State& state) {
   s.H = static_cast<size_t>(state.range(2));
   auto theta = values(s.H * s.angles()), log = values(s.H), M = values(s.N * s.head());
   auto B = values(s.N * s.D), C = values(s.N * s.D);
-  auto re = values(s.S()), im = re, W = values(2 * s.S() * s.D), V = W;
+  Diagonal<float> layer;
+  layer.lambda_re = layer.lambda_im = values(s.S());
+  layer.W = layer.V = values(2 * s.S() * s.D);
   std::vector<double> P(s.N * s.head());
   const RotrnnParameters<const float> p{theta.data(), log.data(), M.data(),
                                         B.data(),     C.data(),   nullptr};
   auto dtheta = theta, dlog = log, dM = M, dB = B, dC = C;
-  const RotrnnForward<float> forward{
-      p, {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr}, P.data()};
-  const RotrnnBackward<float> backward{
-      p,
-      P.data(),
-      {re.data(), im.data(), W.data(), V.data(), nullptr, nullptr, nullptr},
-      {dtheta.data(), dlog.data(), dM.data(), dB.data(), dC.data(), nullptr}};
+  RotrnnForward<float> forward{p, {}, P.data()};
+  point_to(layer, forward.layer);
+  RotrnnBackward<float> backward{
+      p, P.data(), {}, {dtheta.data(), dlog.data(), dM.data(), dB.data(), dC.data(), nullptr}};
+  point_to(layer, backward.dlayer);
   for (auto _ : state) {
     rotrnn_map_forward<float>(s, {&forward, 1});
     if (state.range(3) == 1) rotrnn_map_backward<float>(s, {&backward, 1});
@@ -284,19 +284,21 @@ void channel(benchmark::State& state, bool backward) {
   const bool bidirectional = state.range(2) == 1;
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i <= 8; ++i) offsets.push_back(i * 2048);
-  const Sequences sequences{offsets.data(), 8};
+  const PackedSequences sequences{offsets.data(), 8};
   const size_t n = sequences.tokens();
   const std::vector<float> re(N * D, 0.9f), im(N * D, 0.1f), c = values(N * D), skip = values(D);
   const auto u = values(n * D);
   std::vector<float> y(n * D), gradients(6 * N * D), skip_gradient(D);
-  ChannelSystem system{D,        N,       re.data(), im.data(),  c.data(),
-                       c.data(), nullptr, nullptr,   skip.data()};
-  if (bidirectional) system.c_reverse_re = system.c_reverse_im = c.data();
+  ChannelLayer layer;
+  layer.width = state.range(0), layer.states = state.range(1);
+  layer.lambda_re = re.data(), layer.lambda_im = im.data(), layer.D = skip.data();
+  layer.c_re = layer.c_im = c.data();
+  if (bidirectional) layer.c_reverse_re = layer.c_reverse_im = c.data();
   ChannelGradients to;
-  to.u = y.data(), to.skip = skip_gradient.data();
+  to.u = y.data(), to.layer.D = skip_gradient.data();
   float* next = gradients.data();
-  for (float** g :
-       {&to.lambda_re, &to.lambda_im, &to.c_re, &to.c_im, &to.c_reverse_re, &to.c_reverse_im}) {
+  for (float** g : {&to.layer.lambda_re, &to.layer.lambda_im, &to.layer.c_re, &to.layer.c_im,
+                    &to.layer.c_reverse_re, &to.layer.c_reverse_im}) {
     *g = next;
     next += N * D;
   }
@@ -304,10 +306,10 @@ void channel(benchmark::State& state, bool backward) {
   Arena scratch;
   for (auto _ : state) {
     if (backward) {
-      channel_backward(config, sequences, system, {u.data(), nullptr}, {u.data(), nullptr}, to,
+      channel_backward(config, sequences, layer, {u.data(), nullptr}, {u.data(), nullptr}, to,
                        scratch);
     } else {
-      channel_forward(config, sequences, system, {u.data(), nullptr}, {y.data(), nullptr}, scratch);
+      channel_forward(config, sequences, layer, {u.data(), nullptr}, {y.data(), nullptr}, scratch);
     }
   }
   state.SetItemsProcessed(static_cast<int64_t>(static_cast<size_t>(state.iterations()) * n));
@@ -332,7 +334,7 @@ void convolution(benchmark::State& state, bool backward) {
   const int threads = static_cast<int>(state.range(3));
   std::vector<int64_t> offsets;
   for (size_t i = 0; i <= count; ++i) offsets.push_back(static_cast<int64_t>(i * length));
-  const Sequences sequences{offsets.data(), count};
+  const PackedSequences sequences{offsets.data(), count};
   const size_t n = sequences.tokens();
   const auto u = values(n * D), K = values(length * D);
   std::vector<float> y(n * D), dK(length * D);

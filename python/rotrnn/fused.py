@@ -91,9 +91,9 @@ class _Fused(torch.autograd.Function):
         dsystem = [torch.empty_like(t) if need else None for t, need in zip(system, wanted[5:])]
         dinitial = torch.empty_like(initial) if wanted[3] else None
         dinitial_reverse = torch.empty_like(initial_reverse) if wanted[4] else None
-        gradients = (du, *dsystem, dinitial, dinitial_reverse)
         _core.backward(lease, shape, addresses, batch, dy.data_ptr(), address(dfinal),
-                       address(dfinal_reverse), tuple(address(g) for g in gradients))
+                       address(dfinal_reverse), du.data_ptr(), tuple(map(address, dsystem)),
+                       address(dinitial), address(dinitial_reverse))
         return (None, None, du if wanted[2] else None, dinitial, dinitial_reverse, *dsystem)
 
 

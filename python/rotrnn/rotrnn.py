@@ -23,12 +23,13 @@ class _Map(torch.autograd.Function):
     def forward(ctx: Any, sizes: _core.MapSizes, states: int, theta: Tensor, gamma_log: Tensor, M: Tensor,
                 B: Tensor, C: Tensor, C_reverse: Optional[Tensor], stationary: bool) -> Any:
         width = len(C)
-        lambda_re, lambda_im, *kappa = (B.new_empty(states) for _ in range(4 if stationary else 2))
+        lambda_re, lambda_im, *start = (B.new_empty(states) for _ in range(4 if stationary else 2))
         W, V = B.new_empty(2 * states, width), B.new_empty(width, 2 * states)
         V_reverse = None if C_reverse is None else torch.empty_like(V)
         P = torch.empty_like(M, dtype=torch.float64)
         parameters = (theta, gamma_log, M, B, C, C_reverse)
-        system = (lambda_re, lambda_im, W, V, V_reverse, *(kappa or (None, None)))
+        # In the order of System; D is not mapped.
+        system = (lambda_re, lambda_im, W, V, V_reverse, None, *(start or (None, None)))
         _core.map_forward(sizes, tuple(map(address, parameters)), tuple(map(address, system)), P.data_ptr())
         ctx.sizes, ctx.shapes = sizes, [None if t is None else t.shape for t in system]
         ctx.save_for_backward(P, *parameters)
@@ -165,8 +166,7 @@ class RotRNN(Layer):
         parts = _Map.apply(sizes, self.states, theta.contiguous(), self.gamma_log.contiguous(), self.M.contiguous(),
                            self.B.contiguous(), self.C.contiguous(),
                            self.C_reverse.contiguous() if self.bidirectional else None, self.stationary_start)
-        lambda_re, lambda_im, W, V, V_reverse, kappa_re, kappa_im = parts
-        return System(lambda_re, lambda_im, W, V, V_reverse, self.D, kappa_re, kappa_im)
+        return System(*parts)._replace(D=self.D)
 
     def hidden(self, z: Tensor) -> Tensor:
         """The paper's x = P z [.., state] of states z [.., 2S]."""

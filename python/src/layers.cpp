@@ -2,10 +2,10 @@
 
 #include <pybind11/stl.h>
 
-#include <array>
 #include <cstdint>
 
 #include "python/src/address.h"
+#include "python/src/system.h"
 #include "python/src/workspace.h"
 #include "rotrnn/base/threads.h"
 #include "rotrnn/kernels/simd/simd.h"
@@ -47,34 +47,22 @@ struct Scratch {
   std::unique_ptr<kernels::Arena> arena;
 };
 
-struct Shape {
+struct LayerShape {
   size_t width, states;
   bool bidirectional;
   int threads;
 };
 
-BlockConfig layer_config(const Shape& shape, kernels::Keep keep) {
-  BlockConfig config;
-  config.D = shape.width;
-  config.S = shape.states;
-  config.activation = kernels::Activation::none;
-  config.norm = kernels::Norm::none;
-  config.residual = false;
-  config.bidirectional = shape.bidirectional;
+BlockConfig layer_config(const LayerShape& shape, kernels::Keep keep) {
+  BlockConfig config = kernels::bare_layer(shape.width, shape.states, shape.bidirectional);
   config.threads = shape.threads;
   config.keep = keep;
   return config;
 }
 
-/// lambda_re, lambda_im, W, V, V_reverse, D, kappa_re, kappa_im; the order of System in Python.
-using SystemAddresses = std::array<Address, 8>;
-
-kernels::BlockParameters parameters_of(const SystemAddresses& s) {
+kernels::BlockParameters parameters_of(const SystemAddresses& system) {
   kernels::BlockParameters parameters;
-  kernels::System& system = parameters.system;
-  system.lambda_re = in(s[0]), system.lambda_im = in(s[1]);
-  system.W = in(s[2]), system.V = in(s[3]), system.V_reverse = in(s[4]), system.D = in(s[5]);
-  system.kappa_re = in(s[6]), system.kappa_im = in(s[7]);
+  static_cast<DiagonalFields<const float*>&>(parameters.layer) = system_at(system, in);
   return parameters;
 }
 
@@ -84,7 +72,7 @@ struct Batch {
   size_t count;
   Address u, initial, initial_reverse;
 
-  kernels::Sequences sequences() const {
+  kernels::PackedSequences sequences() const {
     return {reinterpret_cast<const int64_t*>(offsets), count};
   }
   kernels::BlockInput input() const {
@@ -95,11 +83,11 @@ struct Batch {
 };
 
 /// y, final and final_reverse are written; what backward needs stays in the lease, if there is one.
-void forward(Lease* lease, const Shape& shape, const SystemAddresses& system, const Batch& batch,
-             Address y, Address final, Address final_reverse) {
+void forward(Lease* lease, const LayerShape& shape, const SystemAddresses& system,
+             const Batch& batch, Address y, Address final, Address final_reverse) {
   const auto keep = lease != nullptr ? kernels::Keep::all : kernels::Keep::nothing;
   const BlockConfig config = layer_config(shape, keep);
-  const kernels::Sequences sequences = batch.sequences();
+  const kernels::PackedSequences sequences = batch.sequences();
   Scratch scratch, plain;
   kernels::Arena& arena = lease != nullptr ? lease->workspace->arena : *plain.arena;
   arena.reset();
@@ -111,19 +99,16 @@ void forward(Lease* lease, const Shape& shape, const SystemAddresses& system, co
   if (lease != nullptr) lease->workspace->saved = saved;
 }
 
-/// Gradients of u, of the system in its order, and of both initial states.
-using GradientAddresses = std::array<Address, 11>;
-
-void backward(Lease& lease, const Shape& shape, const SystemAddresses& system, const Batch& batch,
-              Address dy, Address dfinal, Address dfinal_reverse, const GradientAddresses& g) {
+/// Writes the gradients of u, of the system, and of both initial states.
+void backward(Lease& lease, const LayerShape& shape, const SystemAddresses& system,
+              const Batch& batch, Address dy, Address dfinal, Address dfinal_reverse, Address du,
+              const SystemAddresses& dsystem, Address dinitial, Address dinitial_reverse) {
   const BlockConfig config = layer_config(shape, kernels::Keep::all);
   kernels::OutputGradient gradient;
   gradient.value = in(dy), gradient.final = in(dfinal), gradient.final_reverse = in(dfinal_reverse);
   kernels::BlockGradients to;
-  to.x = out(g[0]), to.lambda_re = out(g[1]), to.lambda_im = out(g[2]), to.W = out(g[3]);
-  to.V = out(g[4]), to.V_reverse = out(g[5]), to.D = out(g[6]);
-  to.kappa_re = out(g[7]), to.kappa_im = out(g[8]);
-  to.initial = out(g[9]), to.initial_reverse = out(g[10]);
+  to.x = out(du), to.layer = system_at(dsystem, out);
+  to.initial = out(dinitial), to.initial_reverse = out(dinitial_reverse);
   Scratch scratch;
   block_backward(config, batch.sequences(), parameters_of(system), batch.input(),
                  lease.workspace->saved, gradient, to, *scratch.arena);
@@ -133,7 +118,8 @@ void backward(Lease& lease, const Shape& shape, const SystemAddresses& system, c
 
 void bind_layers(py::module_& m) {
   using Free = py::call_guard<py::gil_scoped_release>;
-  py::class_<Shape>(m, "Shape", "Sizes of a layer: width D, complex states S, both directions?")
+  py::class_<LayerShape>(m, "Shape",
+                         "Sizes of a layer: width D, complex states S, both directions?")
       .def(py::init<size_t, size_t, bool, int>(), py::arg("width"), py::arg("states"),
            py::arg("bidirectional"), py::arg("threads"));
   py::class_<Batch>(m, "Batch", "A packed batch; addresses, 0 where there is none.")
@@ -148,7 +134,7 @@ void bind_layers(py::module_& m) {
         py::arg("final_reverse"));
   m.def("backward", &backward, Free(), py::arg("lease"), py::arg("shape"), py::arg("system"),
         py::arg("batch"), py::arg("dy"), py::arg("dfinal"), py::arg("dfinal_reverse"),
-        py::arg("gradients"));
+        py::arg("du"), py::arg("dsystem"), py::arg("dinitial"), py::arg("dinitial_reverse"));
   m.def(
       "release_memory", [] { return workspaces().clear() + scratches().clear(); },
       "Gives back the memory that is kept for the next step; how many bytes that were.");

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "python/src/address.h"
+#include "python/src/system.h"
 #include "rotrnn/kernels/maps/rotrnn_map.h"
 
 namespace py = pybind11;
@@ -16,8 +17,6 @@ using kernels::RotrnnMapSizes;
 
 /// theta, gamma_log, M, B, C, C_reverse.
 using ParameterAddresses = std::array<Address, 6>;
-/// lambda_re, lambda_im, W, V, V_reverse, kappa_re, kappa_im.
-using SystemAddresses = std::array<Address, 7>;
 
 kernels::RotrnnParameters<const float> given(const ParameterAddresses& p) {
   return {in(p[0]), in(p[1]), in(p[2]), in(p[3]), in(p[4]), in(p[5])};
@@ -35,10 +34,8 @@ RotrnnMapSizes make_sizes(size_t width, size_t state, size_t heads, bool bidirec
 
 void map_forward(const RotrnnMapSizes& sizes, const ParameterAddresses& parameters,
                  const SystemAddresses& s, Address P) {
-  const kernels::RotrnnForward<float> job{
-      given(parameters),
-      {out(s[0]), out(s[1]), out(s[2]), out(s[3]), out(s[4]), out(s[5]), out(s[6])},
-      reinterpret_cast<double*>(P)};
+  const kernels::RotrnnForward<float> job{given(parameters), system_at(s, out),
+                                          reinterpret_cast<double*>(P)};
   kernels::rotrnn_map_forward<float>(sizes, {&job, 1});
 }
 
@@ -47,7 +44,7 @@ void map_backward(const RotrnnMapSizes& sizes, const ParameterAddresses& paramet
   const kernels::RotrnnBackward<float> job{
       given(parameters),
       reinterpret_cast<const double*>(P),
-      {in(s[0]), in(s[1]), in(s[2]), in(s[3]), in(s[4]), in(s[5]), in(s[6])},
+      system_at(s, in),
       {out(d[0]), out(d[1]), out(d[2]), out(d[3]), out(d[4]), out(d[5])}};
   kernels::rotrnn_map_backward<float>(sizes, {&job, 1});
 }

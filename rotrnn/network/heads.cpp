@@ -46,7 +46,7 @@ float* Head::forward(const ModelOptions& options, const DataShape& shape, const 
   pooling_ = options.pooling;
   pairs_ = parts.hidden.weight != nullptr;
   offsets_ = batch.offsets;
-  const kernels::Sequences sequences{offsets_.data(), batch.sequences()};
+  const kernels::PackedSequences sequences{offsets_.data(), batch.sequences()};
   pooled_ = x;
   if (pooling_ != Pooling::none) {
     auto* pooled = arena.take<float>(sequences.count * D_);
@@ -72,7 +72,7 @@ float* Head::forward(const ModelOptions& options, const DataShape& shape, const 
 }
 
 void Head::pool_backward(const float* dpooled, float* dx, int threads) const {
-  const kernels::Sequences sequences{offsets_.data(), offsets_.size() - 1};
+  const kernels::PackedSequences sequences{offsets_.data(), offsets_.size() - 1};
   if (pooling_ == Pooling::mean) {
     kernels::pool_mean_backward(sequences, dpooled, D_, dx, threads);
   } else {

@@ -7,7 +7,7 @@
 
 #include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
-#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/channel_runner.h"
 #include "rotrnn/network/fused/fused_system.h"
 #include "rotrnn/network/layer_maps.h"
 #include "rotrnn/network/reference/layer_twin.h"
@@ -18,20 +18,13 @@ namespace {
 
 namespace twins = kernels::reference;
 
-// The kernel block without norm, activation and residual is the layer.
-kernels::BlockConfig bare_block(const Description<float>& layer) {
-  kernels::BlockConfig c;
-  c.norm = kernels::Norm::none;
-  c.activation = kernels::Activation::none;
-  c.residual = false;
-  if (const auto* s = std::get_if<Diagonal<float>>(&layer)) {
-    c.D = static_cast<size_t>(s->width);
-    c.S = static_cast<size_t>(s->states);
-    c.bidirectional = s->bidirectional();
-  } else {
-    c.D = static_cast<size_t>(std::get<Channel<float>>(layer).width);
+kernels::BlockConfig bare_layer(const Description<float>& layer) {
+  if (const auto* channel = std::get_if<Channel<float>>(&layer)) {
+    return kernels::bare_layer(static_cast<size_t>(channel->width), 0, false);
   }
-  return c;
+  const auto& s = std::get<Diagonal<float>>(layer);
+  return kernels::bare_layer(static_cast<size_t>(s.width), static_cast<size_t>(s.states),
+                             s.bidirectional());
 }
 
 std::vector<double> doubles(const float* values, size_t count) {
@@ -45,11 +38,11 @@ void round_to(const std::vector<double>& from, float* to) {
 }  // namespace
 
 struct LayerWorkspace::Impl {
-  kernels::Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  kernels::PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 
   kernels::BlockParameters parameters() const {
     kernels::BlockParameters p;
-    p.system = fused_system(maps.rounded(0));
+    p.layer = fused_layer(maps.rounded(0));
     return p;
   }
 
@@ -65,12 +58,12 @@ struct LayerWorkspace::Impl {
   void forward_channels(const Channel<float>& layer, const LayerOutput& output) {
     const ChannelBatch batch{sequences(), threads};
     kept = nullptr;
-    const size_t size = mixer.kept_size(layer, batch);
+    const size_t size = channels.kept_size(layer, batch);
     // With states it is run as a recurrence, which leaves nothing in `kept`.
     const bool states = input.initial.forward != nullptr || output.final.forward != nullptr;
     if (config.keep == kernels::Keep::all && size > 0 && !states) kept = saved.take<float>(size);
-    mixer.forward(layer, batch, {input.u, input.initial.forward},
-                  {output.y, output.final.forward, kept});
+    channels.forward(layer, batch, {input.u, input.initial.forward},
+                     {output.y, output.final.forward, kept});
     const size_t D = config.D, count = batch.sequences.tokens() * D;
     for (size_t i = 0; i < count; ++i) output.y[i] += layer.D[i % D] * input.u[i];
   }
@@ -87,8 +80,8 @@ struct LayerWorkspace::Impl {
       sums[i % D] += static_cast<double>(gradient.y[i]) * static_cast<double>(input.u[i]);
     }
     std::copy(sums.begin(), sums.end(), g.D.begin());
-    mixer.backward(layer, batch, {input.u, input.initial.forward},
-                   {gradient.y, gradient.final.forward, kept}, {out.u, &g, out.initial.forward});
+    channels.backward(layer, batch, {input.u, input.initial.forward},
+                      {gradient.y, gradient.final.forward, kept}, {out.u, &g, out.initial.forward});
     for (size_t i = 0; i < count; ++i) out.u[i] += layer.D[i % D] * gradient.y[i];
   }
 
@@ -102,7 +95,7 @@ struct LayerWorkspace::Impl {
                              doubles(input.initial.reverse, states)};
     values = {};
     values.x = doubles(input.u, n * config.D);
-    set_system(maps.exact(0), values);
+    set_layer(maps.exact(0), values);
     TwinStates final;
     twins::LayerTwin<double> twin;
     if (diagonal()) {
@@ -138,7 +131,7 @@ struct LayerWorkspace::Impl {
                                                  doubles(gradient.y, n * config.D), dfinal.forward,
                                                  dfinal.reverse, diagonal() ? nullptr : &twin);
     if (diagonal()) {
-      description = system_of(maps.exact(0), g);
+      description = layer_of(g);
       dinitial = {g.initial, g.initial_reverse};
     } else {
       std::get<Channel<double>>(description).D = g.D;
@@ -155,7 +148,7 @@ struct LayerWorkspace::Impl {
   int threads = 1;
   LayerMaps maps;
   kernels::BlockConfig config;
-  ChannelMixer mixer;
+  ChannelRunner channels;
   float* kept = nullptr;
   kernels::Arena saved, scratch;
   kernels::BlockSaved block;
@@ -192,7 +185,7 @@ void SingleLayer::forward(const LayerInput& input, const LayerOutput& output,
   i.threads = engine.threads > 0 ? engine.threads : kernels::available_threads();
   i.maps.forward(options_, {layer_values(options_, "", weights_)}, longest_of(input.offsets),
                  i.threads, false);
-  kernels::BlockConfig& c = i.config = bare_block(i.maps.rounded(0));
+  kernels::BlockConfig& c = i.config = bare_layer(i.maps.rounded(0));
   c.threads = i.threads;
   c.keep = !input.backward                       ? kernels::Keep::nothing
            : engine.memory == MemoryMode::normal ? kernels::Keep::all

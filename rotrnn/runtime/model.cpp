@@ -271,17 +271,14 @@ class Loader {
     const kernels::BlockConfig& c = network_.config;
     if (channels_) return read_channel_block(at);
     kernels::BlockParameters p;
-    p.system.lambda_re = take(at + "lambda_re", {S_});
-    p.system.lambda_im = take(at + "lambda_im", {S_});
-    p.system.W = take(at + "W", {2 * S_, D_});
-    p.system.V = take(at + "V", {D_, 2 * S_});
-    if (c.bidirectional) p.system.V_reverse = take(at + "V_reverse", {D_, 2 * S_});
-    p.system.D = take(at + "D", {D_});
-    p.system.b = take_optional(at + "b", {2 * S_});
-    p.system.e = take_optional(at + "e", {D_});
-    p.system.kappa_re = take_optional(at + "start_re", {S_});
-    p.system.kappa_im = take_optional(at + "start_im", {S_});
-    if ((p.system.kappa_re == nullptr) != (p.system.kappa_im == nullptr)) {
+    p.layer.width = D_, p.layer.states = S_;
+    p.layer.each(
+        [&](const std::string& name, const float*& field, std::initializer_list<int64_t> shape) {
+          const bool optional = name == "b" || name == "e" || name.starts_with("start_");
+          if (name == "V_reverse" && !c.bidirectional) return;
+          field = optional ? take_optional(at + name, shape) : take(at + name, shape);
+        });
+    if ((p.layer.start_re == nullptr) != (p.layer.start_im == nullptr)) {
       damaged(fmt::format("block {} has one of start_re and start_im", i));
     }
     read_branch(at, p);
@@ -299,19 +296,19 @@ class Loader {
 
   void read_channel_block(const std::string& at) {
     const kernels::BlockConfig& c = network_.config;
-    kernels::ChannelParameters s;
-    s.D = c.D;
-    s.N = c.S;
+    kernels::ChannelStepLayer s;
+    s.width = D_;
+    s.states = S_;
     take_pair(at + "lambda", false, s.lambda_re, s.lambda_im);
     take_pair(at + "c", false, s.c_re, s.c_im);
     if (c.bidirectional) take_pair(at + "c_reverse", false, s.c_reverse_re, s.c_reverse_im);
     if (take_pair(at + "p", true, s.p_re, s.p_im)) take_pair(at + "q", false, s.q_re, s.q_im);
     take_pair(at + "b", true, s.b_re, s.b_im);
-    s.degree = static_cast<size_t>(network_.info.degree);
-    s.products_inside = liquid_inside_;
-    if (s.degree > 1) s.products = take(at + "liquid", {network_.info.degree - 1, D_});
+    s.orders = network_.info.degree - 1;
+    s.liquid_inside = liquid_inside_;
+    if (s.orders > 0) s.liquid = take(at + "liquid", {s.orders, D_});
     kernels::BlockParameters p;
-    p.system.D = take(at + "D", {D_});
+    p.layer.D = take(at + "D", {D_});
     read_branch(at, p);
     network_.blocks.push_back(p);
     network_.steps.emplace_back(c, p, s, network_.memory);
@@ -325,12 +322,12 @@ class Loader {
       p.norm_bias = take(at + "norm.shift", {D_});
     }
     if (c.activation != kernels::Activation::gelu) {
-      p.glu_w2 = take(at + "gate.weight", {D_, D_});
-      p.glu_b2 = take(at + "gate.bias", {D_});
+      p.gate_weight = take(at + "gate.weight", {D_, D_});
+      p.gate_bias = take(at + "gate.bias", {D_});
     }
     if (kernels::has_value(c.activation)) {
-      p.glu_w1 = take(at + "value.weight", {D_, D_});
-      p.glu_b1 = take(at + "value.bias", {D_});
+      p.value_weight = take(at + "value.weight", {D_, D_});
+      p.value_bias = take(at + "value.bias", {D_});
     }
   }
 

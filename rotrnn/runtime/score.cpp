@@ -204,7 +204,7 @@ struct Scorer::Impl {
   void some_sequences(const std::vector<int64_t>& local, int64_t base, float* pooled) {
     const size_t D = n.D();
     const auto steps = static_cast<size_t>(local.back());
-    const kernels::Sequences batch{local.data(), local.size() - 1};
+    const kernels::PackedSequences batch{local.data(), local.size() - 1};
     kernels::BlockConfig config = n.config;
     config.threads = static_cast<int>(threads);
     config.balance = true;
@@ -236,9 +236,9 @@ struct Scorer::Impl {
 
   // Threads share rows before and behind the channels, and among these groups of them: each walks a
   // sequence to its end, and back if bidirectional.
-  void channel_block(const kernels::StepBlock& block, const kernels::Sequences& batch, float* x,
-                     float* normed, float* y) {
-    const kernels::ChannelSteps& channels = *block.channels();
+  void channel_block(const kernels::StepBlock& block, const kernels::PackedSequences& batch,
+                     float* x, float* normed, float* y) {
+    const kernels::ChannelStepper& channels = *block.channels();
     const size_t D = n.D(), steps = batch.tokens(), tiles = (steps + kTile - 1) / kTile;
     for (Buffer& buffer : buffers) {
       buffer.floats.resize(std::max(block.scratch(kTile), channels.sequence_scratch(kTile)));

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -17,12 +20,12 @@ namespace rotrnn {
 /// with S complex states z, kept as two real planes: all real parts, then all imaginary parts. The
 /// reverse direction runs the same recurrence from the end and adds V_reverse·[Re z; Im z].
 /// Without an initial state z_0 = start ⊙ (W u_1 + b), u_1 being the first input in that direction;
-/// without start it is 0. `Field` holds the numbers of one field: a vector, or a view of them in a
-/// file.
+/// without start it is 0. `Field` holds the numbers of one field: a vector, a pointer, or a view of
+/// them in a file.
 template <class Field>
 struct DiagonalFields {
   int64_t width = 0, states = 0;  // D, S
-  Field lambda_re, lambda_im, W, V, V_reverse, D, b, e, start_re, start_im;
+  Field lambda_re{}, lambda_im{}, W{}, V{}, V_reverse{}, D{}, b{}, e{}, start_re{}, start_im{};
 
   bool bidirectional() const { return !V_reverse.empty(); }
 
@@ -57,7 +60,7 @@ template <class T>
 using Diagonal = DiagonalFields<std::vector<T>>;
 
 /// How Liquid-S4's products of neighbouring inputs enter, where a layer has them.
-enum class Products {
+enum class ProductUse {
   outside,    // added to y
   inside,     // added to what drives the recurrence
   reference,  // added to y, of the combinations that the authors' code takes: not causal
@@ -73,13 +76,13 @@ enum class Products {
 ///     y_t = Σ_{s≤t} K_{t-s} u_s + Σ_{s>t} K_reverse_{s-t-1} u_s + D·u_t
 ///
 /// and with either Σ_p products_p·Π_{j<p} u_{t-j}, p = 2 …, in the way that `kind` says.
-/// Planes are [N, D], kernels [L, D].
-template <class T>
-struct Channel {
+/// Planes are [N, D], kernels [L, D]. `Field` is as in DiagonalFields.
+template <class Field>
+struct ChannelFields {
   int64_t width = 0, states = 0, length = 0, orders = 0;  // D, N, L, rows of products
-  Products kind = Products::outside;
-  std::vector<T> lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
-  std::vector<T> K, K_reverse, products, D;
+  ProductUse kind = ProductUse::outside;
+  Field lambda_re{}, lambda_im{}, c_re{}, c_im{}, c_reverse_re{}, c_reverse_im{};
+  Field K{}, K_reverse{}, products{}, D{};
 
   bool bidirectional() const { return !c_reverse_re.empty() || !K_reverse.empty(); }
 
@@ -111,20 +114,45 @@ struct Channel {
 };
 
 template <class T>
+using Channel = ChannelFields<std::vector<T>>;
+
+template <class T>
 using Description = std::variant<Diagonal<T>, Channel<T>>;
+
+/// visit(name, field of `a`, field of `b`) for each field of two lists of one kind.
+template <class A, class B, class Visit>
+void each_pair(A& a, B& b, const Visit& visit) {
+  std::array<std::remove_reference_t<decltype((a.D))>*, 16> fields{};
+  size_t count = 0;
+  a.each([&](const char*, auto& field, auto) { fields.at(count++) = &field; });
+  size_t i = 0;
+  b.each([&](const char* name, auto& field, auto) { visit(name, *fields[i++], field); });
+}
+
+/// Makes the fields of `to` pointers to those of `from`; null where the layer has none.
+template <class From, class To>
+void point_to(From& from, To& to) {
+  to.width = from.width, to.states = from.states;
+  each_pair(from, to, [](const char*, auto& values, auto& pointer) {
+    pointer = values.empty() ? nullptr : values.data();
+  });
+}
+
+/// Makes the fields of `to` as long as those of `like`.
+template <class Like, class To>
+void size_like(const Like& like, To& to) {
+  to.width = like.width, to.states = like.states;
+  each_pair(like, to,
+            [](const char*, const auto& from, auto& field) { field.resize(from.size()); });
+}
 
 /// Copies a description, rounding where the number type asks for it; memory is used again.
 template <class From, class To>
 void convert(const Description<From>& from, Description<To>& to) {
   const auto copy = [](const auto& source, auto& target) {
     target.width = source.width, target.states = source.states;
-    std::vector<const std::vector<From>*> fields;
-    source.each(
-        [&](const char*, const std::vector<From>& values, auto) { fields.push_back(&values); });
-    auto field = fields.begin();
-    target.each([&](const char*, std::vector<To>& values, auto) {
-      values.assign((*field)->begin(), (*field)->end());
-      ++field;
+    each_pair(source, target, [](const char*, const std::vector<From>& values, auto& out) {
+      out.assign(values.begin(), values.end());
     });
   };
   if (const auto* diagonal = std::get_if<Diagonal<From>>(&from)) {
@@ -152,9 +180,9 @@ template <class Field>
 struct ChannelStepFields {
   int64_t width = 0, states = 0, orders = 0;
   bool liquid_inside = false;
-  Field lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im;
-  Field p_re, p_im, q_re, q_im, b_re, b_im;
-  Field D, liquid;  // [D], [orders, D]
+  Field lambda_re{}, lambda_im{}, c_re{}, c_im{}, c_reverse_re{}, c_reverse_im{};
+  Field p_re{}, p_im{}, q_re{}, q_im{}, b_re{}, b_im{};
+  Field D{}, liquid{};  // [D], [orders, D]
 
   template <class Visit>
   void each(const Visit& visit) {

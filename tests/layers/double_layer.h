@@ -14,7 +14,7 @@ struct DoubleBatch {
   Doubles u;  // [tokens, D]
   TwinStates initial = {};
 
-  kernels::Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  kernels::PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 };
 
 /// A batch of standard normal numbers.
@@ -83,7 +83,7 @@ class DoubleLayer {
     config_.residual = false;
     values_ = {};
     values_.x = batch.u;
-    set_system(description_, values_);
+    set_layer(description_, values_);
     if (const auto* s = std::get_if<Diagonal<double>>(&description_)) {
       config_.S = static_cast<size_t>(s->states);
       config_.bidirectional = s->bidirectional();
@@ -106,7 +106,7 @@ class DoubleLayer {
     if (std::holds_alternative<Diagonal<double>>(description_)) {
       auto g = kernels::reference::block_backward(config_, batch.sequences(), values_, {}, {}, run_,
                                                   dy, dfinal.forward, dfinal.reverse);
-      gradient = system_of(description_, g);
+      gradient = layer_of(g);
       out = {std::move(g.x), {std::move(g.initial), std::move(g.initial_reverse)}};
     } else {
       const auto twin = channel_twin(std::get<Channel<double>>(description_), batch.sequences(),

@@ -20,7 +20,8 @@ struct Outcome {
   Description<double> gradient;
 };
 
-Outcome run(const Diagonal<double>& s, const kernels::Sequences& sequences, const Recorded& r) {
+Outcome run(const Diagonal<double>& s, const kernels::PackedSequences& sequences,
+            const Recorded& r) {
   kernels::BlockConfig c;
   c.D = static_cast<size_t>(s.width);
   c.S = static_cast<size_t>(s.states);
@@ -30,17 +31,12 @@ Outcome run(const Diagonal<double>& s, const kernels::Sequences& sequences, cons
   c.bidirectional = s.bidirectional();
   reference::BlockValues<double> v;
   v.x = r["u"];
-  v.lambda_re = s.lambda_re, v.lambda_im = s.lambda_im;
-  v.W = s.W, v.V = s.V, v.V_reverse = s.V_reverse, v.D = s.D;
-  v.kappa_re = s.start_re, v.kappa_im = s.start_im;
+  static_cast<Diagonal<double>&>(v) = s;
   v.initial = r["initial"], v.initial_reverse = r["initial_reverse"];
   const auto trace = reference::block_forward(c, sequences, v, {}, {});
   const auto g = reference::block_backward(c, sequences, v, {}, {}, trace, r["dy"], r["dfinal"],
                                            r["dfinal_reverse"]);
-  Diagonal<double> d = s;
-  d.lambda_re = g.lambda_re, d.lambda_im = g.lambda_im;
-  d.W = g.W, d.V = g.V, d.V_reverse = g.V_reverse, d.D = g.D;
-  d.start_re = g.kappa_re, d.start_im = g.kappa_im;
+  Diagonal<double> d = g;
   return {trace.out, trace.final_state[0], trace.final_state[1], g.x,
           g.initial, g.initial_reverse,    std::move(d)};
 }
@@ -56,22 +52,18 @@ Doubles swapped(const Doubles& states, size_t outer, size_t inner) {
   return out;
 }
 
-Outcome run(const Channel<double>& s, const kernels::Sequences& sequences, const Recorded& r) {
+Outcome run(const Channel<double>& s, const kernels::PackedSequences& sequences,
+            const Recorded& r) {
   const auto D = static_cast<size_t>(s.width), N = static_cast<size_t>(s.states);
   reference::ChannelValues<double> v;
   v.u = r["u"];
-  v.lambda_re = s.lambda_re, v.lambda_im = s.lambda_im;
-  v.c_re = s.c_re, v.c_im = s.c_im, v.c_reverse_re = s.c_reverse_re;
-  v.c_reverse_im = s.c_reverse_im, v.skip = s.D;
+  static_cast<Channel<double>&>(v) = s;
   v.initial = swapped(r["initial"], D, N);
   v.initial_reverse = swapped(r["initial_reverse"], D, N);
   const auto out = reference::channel_forward(sequences, D, N, v);
   const auto g = reference::channel_backward(
       sequences, D, N, v, r["dy"], swapped(r["dfinal"], D, N), swapped(r["dfinal_reverse"], D, N));
-  Channel<double> d = s;
-  d.lambda_re = g.lambda_re, d.lambda_im = g.lambda_im;
-  d.c_re = g.c_re, d.c_im = g.c_im;
-  d.c_reverse_re = g.c_reverse_re, d.c_reverse_im = g.c_reverse_im, d.D = g.skip;
+  Channel<double> d = g;
   return {out.y,       swapped(out.final_state, N, D), swapped(out.final_reverse, N, D),
           g.u,         swapped(g.initial, N, D),       swapped(g.initial_reverse, N, D),
           std::move(d)};
@@ -94,7 +86,7 @@ TEST_P(Maps, EqualTheRecordedLayers) {
     MapTrace trace;
     kind.map(request, {&description, 1}, trace);
     const auto offsets = r.integers("offsets");
-    const kernels::Sequences sequences{offsets.data(), offsets.size() - 1};
+    const kernels::PackedSequences sequences{offsets.data(), offsets.size() - 1};
     const Outcome out =
         std::visit([&](const auto& d) { return run(d, sequences, r); }, description);
     testing::expect_close(out.y, r["y"], kOutput, "y");
@@ -127,7 +119,7 @@ TEST_P(Maps, RecurrencesAreTheRecordedOnes) {
       continue;
     }
     const auto offsets = r.integers("offsets");
-    const kernels::Sequences sequences{offsets.data(), offsets.size() - 1};
+    const kernels::PackedSequences sequences{offsets.data(), offsets.size() - 1};
     const Outcome out = run(std::get<Diagonal<double>>(recurrence), sequences, r);
     testing::expect_close(out.y, r["y"], kOutput, "y");
   }

@@ -2,7 +2,7 @@
 
 #include "rotrnn/kernels/oracle/channel_reference.h"
 #include "rotrnn/kernels/oracle/convolution_reference.h"
-#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/channel_runner.h"
 #include "rotrnn/network/single_layer.h"
 #include "tests/layers/double_layer.h"
 
@@ -76,7 +76,7 @@ TEST(LongSequences, S4DAsRecurrenceConvolutionAndSteps) {
     for (size_t l = 0; l < kLong; ++l, x *= lambda) K[l * 4 + i % 4] += x.real();
   }
   Doubles convolved = kernels::reference::convolution_forward<double>(
-      batch.sequences(), 4, Products::outside, {batch.u, K, {}, {}});
+      batch.sequences(), 4, ProductUse::outside, {batch.u, K, {}, {}});
   for (size_t i = 0; i < y.size(); ++i) convolved[i] += s.D[i % 4] * batch.u[i];
   EXPECT_LE(relative_error(convolved, y), kDouble);
 
@@ -84,9 +84,9 @@ TEST(LongSequences, S4DAsRecurrenceConvolutionAndSteps) {
   convert(Description<double>(s), rounded);
   const auto& single = std::get<Channel<float>>(rounded);
   const Floats u = as<float>(batch.u);
-  for (const auto way : {ChannelMixer::Way::recurrence, ChannelMixer::Way::convolution}) {
+  for (const auto way : {ChannelRunner::Way::recurrence, ChannelRunner::Way::convolution}) {
     Floats fast(u.size());
-    ChannelMixer(way).forward(single, {batch.sequences(), 2}, {.u = u.data()}, {.y = fast.data()});
+    ChannelRunner(way).forward(single, {batch.sequences(), 2}, {.u = u.data()}, {.y = fast.data()});
     for (size_t i = 0; i < fast.size(); ++i) fast[i] += single.D[i % 4] * u[i];
     EXPECT_LE(relative_error(fast, y), kFloat) << static_cast<int>(way);
   }
@@ -121,22 +121,22 @@ TEST(LongSequences, RecurrencesByTheirKernelsEqualRecurrences) {
     const auto& s = std::get<Channel<float>>(rounded);
     const std::vector<int64_t> offsets{0, 1200, 2200, 2201, 3000};
     const Floats u = as<float>(normal(3000 * 19, 6)), dy = as<float>(normal(3000 * 19, 7));
-    const auto run = [&](ChannelMixer::Way way) {
-      ChannelMixer mixer(way);
+    const auto run = [&](ChannelRunner::Way way) {
+      ChannelRunner runner(way);
       const ChannelBatch batch{{offsets.data(), offsets.size() - 1}, 2};
       std::vector<Floats> out(2, Floats(u.size()));
       Channel<float> g;
-      mixer.forward(s, batch, {.u = u.data()}, {.y = out[0].data()});
-      mixer.backward(s, batch, {.u = u.data()}, {.y = dy.data()},
-                     {.u = out[1].data(), .layer = &g});
+      runner.forward(s, batch, {.u = u.data()}, {.y = out[0].data()});
+      runner.backward(s, batch, {.u = u.data()}, {.y = dy.data()},
+                      {.u = out[1].data(), .layer = &g});
       for (const Floats* plane :
            {&g.lambda_re, &g.lambda_im, &g.c_re, &g.c_im, &g.c_reverse_re, &g.c_reverse_im}) {
         out.push_back(*plane);
       }
       return out;
     };
-    const auto one = run(ChannelMixer::Way::recurrence),
-               other = run(ChannelMixer::Way::convolution);
+    const auto one = run(ChannelRunner::Way::recurrence),
+               other = run(ChannelRunner::Way::convolution);
     for (size_t i = 0; i < one.size(); ++i) {
       EXPECT_LE(relative_error(other[i], one[i]), 2e-5) << i;
     }

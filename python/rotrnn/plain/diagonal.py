@@ -24,9 +24,9 @@ class System(NamedTuple):
     V: Tensor  # [D, 2S]
     V_reverse: Optional[Tensor]  # [D, 2S], bidirectional only
     D: Tensor  # [D]
-    # Where no state is given z_0 = kappa * (W u_1), u_1 being the first input; None: z_0 = 0.
-    kappa_re: Optional[Tensor] = None  # [S]
-    kappa_im: Optional[Tensor] = None  # [S]
+    # Where no state is given z_0 = start * (W u_1), u_1 being the first input; None: z_0 = 0.
+    start_re: Optional[Tensor] = None  # [S]
+    start_im: Optional[Tensor] = None  # [S]
 
     def cast(self, dtype: torch.dtype) -> "System":
         """The same in another precision."""
@@ -91,11 +91,11 @@ def _one_direction(v: Tensor, system: System, offsets: Tensor, initial: Optional
     start = None
     if initial is not None:
         start = to_complex(initial)
-    elif system.kappa_re is not None and system.kappa_im is not None:
+    elif system.start_re is not None and system.start_im is not None:
         some = lengths_of(offsets) > 0
         first = driven[offsets[:-1][some]]
         start = driven.new_zeros(len(some), first.shape[1])
-        start = start.index_put((some,), torch.complex(system.kappa_re, system.kappa_im) * first)
+        start = start.index_put((some,), torch.complex(system.start_re, system.start_im) * first)
     z, final = walk(driven, torch.complex(system.lambda_re, system.lambda_im), offsets, start)
     return to_planes(z), to_planes(final)
 
@@ -122,8 +122,8 @@ def step(system: System, u: Tensor, z: Optional[Tensor]) -> Tuple[Tensor, Tensor
     v = to_complex(u @ system.W.T)
     if z is not None:
         before: Optional[Tensor] = to_complex(z)
-    elif system.kappa_re is not None and system.kappa_im is not None:
-        before = torch.complex(system.kappa_re, system.kappa_im) * v
+    elif system.start_re is not None and system.start_im is not None:
+        before = torch.complex(system.start_re, system.start_im) * v
     else:
         before = None
     if before is not None:

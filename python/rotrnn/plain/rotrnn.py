@@ -85,13 +85,13 @@ def system(p: Mapping[str, Tensor], settings: Settings) -> System:
     def columns(C: Tensor) -> Tensor:  # C P of every head
         return heads_to_planes(torch.einsum("whi,hij->whj", C.double().view(width, heads, dh), P))
 
-    kappa_re = kappa_im = None
+    start_re = start_im = None
     if settings["stationary_start"]:  # ((1 - gamma^2)^(-1/2) - 1) / lambda
         size = ((rest.rsqrt() - 1) / g)[:, None]
-        kappa_re = (size * torch.cos(theta)).reshape(-1)
-        kappa_im = (-size * torch.sin(theta)).reshape(-1)
+        start_re = (size * torch.cos(theta)).reshape(-1)
+        start_im = (-size * torch.sin(theta)).reshape(-1)
     return System(lambda_re, lambda_im, heads_to_planes(rows.permute(2, 0, 1)).T, columns(p["C"]),
-                  columns(p["C_reverse"]) if settings["bidirectional"] else None, p["D"].double(), kappa_re, kappa_im)
+                  columns(p["C_reverse"]) if settings["bidirectional"] else None, p["D"].double(), start_re, start_im)
 
 
 def group(name: str, settings: Settings) -> str:

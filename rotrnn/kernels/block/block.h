@@ -8,6 +8,7 @@
 #include "rotrnn/base/arena.h"
 #include "rotrnn/kernels/block/plan.h"
 #include "rotrnn/kernels/gemm/gemm.h"
+#include "rotrnn/spec/description.h"
 
 /// The fused block on packed ragged batches: letters D (width), S (complex states), n (tokens).
 ///
@@ -18,8 +19,8 @@
 ///   out = x + o                                    postnorm: out = norm(x + o) and u = x
 ///
 /// With Norm::none, Activation::none and no residual this is the bare layer: out = y. A layer of
-/// another kind takes the place of z, W and V as a Mixer, between two walks over the tiles. Each
-/// sequence is walked in tiles of rows that stay in L2, through all of these at once.
+/// another kind takes the place of z, W and V as a SequenceLayer, between two walks over the tiles.
+/// Each sequence is walked in tiles of rows that stay in L2, through all of these at once.
 ///
 /// A training step:
 ///   saved.reset(); for each block: BlockSaved s = block_save(config, sequences, saved);
@@ -38,8 +39,8 @@ constexpr bool has_value(Activation a) {
   return a == Activation::full_glu || a == Activation::exact_glu;
 }
 
-/// What forward keeps for backward: nothing (inference), all that is dear to recompute, or only the
-/// states at tile boundaries (backward then recomputes tile by tile).
+/// What forward keeps for backward: nothing (inference), all that is expensive to recompute, or
+/// only the states at tile boundaries (backward then recomputes tile by tile).
 enum class Keep { nothing, all, boundaries };
 
 /// Sums n doubles over all processes, in place. Empty on one process.
@@ -55,14 +56,14 @@ struct StageTimes {
 /// A layer on whole batches: y from u, and the gradient of u (and of what
 /// belongs to the layer) from u and that of y; all [n, D], none of them the
 /// same memory. y is without D⊙u + e.
-struct Mixer {
+struct SequenceLayer {
   std::function<void(const float* u, float* y)> forward;
   std::function<void(const float* u, const float* dy, float* du)> backward;
 };
 
 struct BlockConfig {
   size_t D = 0, S = 0;
-  const Mixer* mixer = nullptr;  // in place of z, W and V: S is 0
+  const SequenceLayer* sequence_layer = nullptr;  // in place of z, W and V: S is 0
   Activation activation = Activation::half_glu1;
   Norm norm = Norm::batch;
   bool prenorm = true;
@@ -78,21 +79,28 @@ struct BlockConfig {
   StageTimes* times = nullptr;  // added to, when given
 };
 
-/// The diagonal system. lambda_stride: 0 for one λ, else floats from one token's λ to the next.
-/// Optional: V_reverse (bidirectional only), D, b, e, kappa. kappa [S]: where no initial state is
-/// given, z_0 = κ⊙(W u_1 + b), u_1 the first token in that direction.
-struct System {
-  const float *lambda_re = nullptr, *lambda_im = nullptr;
+/// The bare layer: no norm, activation or residual.
+inline BlockConfig bare_layer(size_t D, size_t S, bool bidirectional) {
+  BlockConfig config;
+  config.D = D;
+  config.S = S;
+  config.activation = Activation::none;
+  config.norm = Norm::none;
+  config.residual = false;
+  config.bidirectional = bidirectional;
+  return config;
+}
+
+/// The layer of a block (spec/description.h). lambda_stride: 0 for one λ, else floats from one
+/// token's λ to the next. Optional: V_reverse (bidirectional only), D, b, e, start.
+struct DiagonalLayer : DiagonalFields<const float*> {
   size_t lambda_stride = 0;
-  const float *W = nullptr, *V = nullptr, *V_reverse = nullptr;  // [2S, D], [D, 2S], [D, 2S]
-  const float *D = nullptr, *b = nullptr, *e = nullptr;
-  const float *kappa_re = nullptr, *kappa_im = nullptr;
 };
 
 struct BlockParameters {
-  System system;
-  const float *glu_w1 = nullptr, *glu_b1 = nullptr;  // full_glu, exact_glu only
-  const float *glu_w2 = nullptr, *glu_b2 = nullptr;
+  DiagonalLayer layer;
+  const float *value_weight = nullptr, *value_bias = nullptr;  // full_glu, exact_glu only
+  const float *gate_weight = nullptr, *gate_bias = nullptr;
   const float *norm_weight = nullptr, *norm_bias = nullptr;  // eval batch norm: a, c
 };
 
@@ -121,8 +129,8 @@ struct BlockSaved {
   float *y = nullptr, *gate = nullptr;          // [n, D], [n, G]; none where o is y itself
   float* raw = nullptr;                         // [n, D], postnorm only
   float* boundary[2] = {nullptr, nullptr};      // [tiles, 2S]
-  float* start[2] = {nullptr, nullptr};         // [sequences, 2S]: z_0
-  float* first_v[2] = {nullptr, nullptr};       // [sequences, 2S]: W u_1 + b, with kappa only
+  float* z0[2] = {nullptr, nullptr};            // [sequences, 2S]
+  float* first_v[2] = {nullptr, nullptr};       // [sequences, 2S]: W u_1 + b, with start only
   double *mean = nullptr, *variance = nullptr;  // [D]
   float *norm_mean = nullptr, *norm_rstd = nullptr, *norm_a = nullptr, *norm_c = nullptr;  // [D]
   double count = 0;  // tokens that the statistics are over
@@ -143,10 +151,9 @@ struct OutputGradient {
 struct BlockGradients {
   float* x = nullptr;  // [n, D], not the gradient of out
   float* pending = nullptr;
-  float *W = nullptr, *V = nullptr, *V_reverse = nullptr;
-  float *lambda_re = nullptr, *lambda_im = nullptr;
-  float *D = nullptr, *b = nullptr, *e = nullptr, *kappa_re = nullptr, *kappa_im = nullptr;
-  float *glu_w1 = nullptr, *glu_b1 = nullptr, *glu_w2 = nullptr, *glu_b2 = nullptr;
+  DiagonalFields<float*> layer;
+  float *value_weight = nullptr, *value_bias = nullptr, *gate_weight = nullptr,
+        *gate_bias = nullptr;
   float *norm_weight = nullptr, *norm_bias = nullptr;
   float *initial = nullptr, *initial_reverse = nullptr;
 };
@@ -155,14 +162,14 @@ struct BlockGradients {
 size_t default_tile(const BlockConfig& config);
 
 /// Takes from the arena what forward will keep.
-BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Arena& arena);
+BlockSaved block_save(const BlockConfig& config, const PackedSequences& sequences, Arena& arena);
 
-void block_forward(const BlockConfig& config, const Sequences& sequences,
+void block_forward(const BlockConfig& config, const PackedSequences& sequences,
                    const BlockParameters& parameters, const BlockInput& input,
                    const BlockOutput& output, BlockSaved& saved, Arena& scratch);
 
 /// `input` as given to forward. Resets scratch, as forward does.
-void block_backward(const BlockConfig& config, const Sequences& sequences,
+void block_backward(const BlockConfig& config, const PackedSequences& sequences,
                     const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
                     const OutputGradient& gradient, const BlockGradients& gradients,
                     Arena& scratch);

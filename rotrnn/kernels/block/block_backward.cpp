@@ -4,9 +4,10 @@
 
 namespace rotrnn::kernels {
 
-Backward::Backward(const BlockConfig& config, const Sequences& sequences,
-                   const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
-                   const OutputGradient& gradient, const BlockGradients& gradients, Arena& scratch)
+BlockBackward::BlockBackward(const BlockConfig& config, const PackedSequences& sequences,
+                             const BlockParameters& parameters, const BlockInput& input,
+                             BlockSaved& saved, const OutputGradient& gradient,
+                             const BlockGradients& gradients, Arena& scratch)
     : BlockCall(config, sequences, parameters, input, saved, scratch, true),
       gradient_(gradient),
       gradients_(gradients) {
@@ -21,13 +22,13 @@ Backward::Backward(const BlockConfig& config, const Sequences& sequences,
     for (size_t d = 0; d < directions(); ++d) s.V[d] = scratch.take<float>(D * S2);
     s.glu = scratch.take<float>(G * D);
     s.glu_bias = zeros(G);
-    s.skip = zeros(D);
+    s.D = zeros(D);
     s.e = zeros(D);
     s.norm_sum = zeros(D);
     s.norm_product = zeros(D);
     s.b = zeros(S2);
     s.lambda = zeros(S2);
-    s.kappa = zeros(S2);
+    s.start = zeros(S2);
   }
   carries_.resize(static_cast<size_t>(threads) * S2);
   if (mixed()) {
@@ -43,14 +44,14 @@ Backward::Backward(const BlockConfig& config, const Sequences& sequences,
       z_[d] = {scratch.take<float>(n * saved.stride), saved.stride};
     }
   }
-  const size_t stride = parameters.system.lambda_stride;
-  if (stride != 0 && gradients_.lambda_re == nullptr)
-    gradients_.lambda_re = scratch.take<float>(n * stride);
-  if (stride != 0 && gradients_.lambda_im == nullptr)
-    gradients_.lambda_im = scratch.take<float>(n * stride);
+  const size_t stride = parameters.layer.lambda_stride;
+  if (stride != 0 && gradients_.layer.lambda_re == nullptr)
+    gradients_.layer.lambda_re = scratch.take<float>(n * stride);
+  if (stride != 0 && gradients_.layer.lambda_im == nullptr)
+    gradients_.layer.lambda_im = scratch.take<float>(n * stride);
 }
 
-View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) {
+View BlockBackward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) {
   View g = {const_cast<float*>(gradient_.value) + t.begin * D, D};
   if (gradient_.q != nullptr) {
     simd.finish(g.data, g.ld, nullptr, gradient_.out + t.begin * D, D, gradient_.q, gradient_.s,
@@ -80,7 +81,7 @@ View Backward::output_gradient(const Tile& t, ThreadBuffers& b, UnitSums* sums) 
 }
 
 /// z of a tile, per direction: kept, or scanned again from its boundary.
-void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
+void BlockBackward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
   if (saved.z[0] != nullptr) {
     for (size_t d = 0; d < directions(); ++d) z[d] = at({saved.z[d], saved.stride}, t);
     return;
@@ -97,13 +98,14 @@ void Backward::states(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
 }
 
 /// The same in the second of two passes.
-void Backward::states_again(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
+void BlockBackward::states_again(const Tile& t, const View& u, ThreadBuffers& b, View* z) {
   if (z_[0].data == nullptr) return states(t, u, b, z);
   for (size_t d = 0; d < directions(); ++d) z[d] = at(z_[d], t);
 }
 
-void Backward::recompute_output(const Tile& t, const View& u, const View* z, ThreadBuffers& b) {
-  const System& system = parameters.system;
+void BlockBackward::recompute_output(const Tile& t, const View& u, const View* z,
+                                     ThreadBuffers& b) {
+  const DiagonalLayer& layer = parameters.layer;
   if (mixed()) {
     for (size_t r = 0; r < t.rows; ++r)
       std::copy_n(y_ + (t.begin + r) * D, D, b.y.data + r * b.y.ld);
@@ -111,28 +113,28 @@ void Backward::recompute_output(const Tile& t, const View& u, const View* z, Thr
     read_out(t, z, b.y);
   }
   const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
-  preactivate(b.y.data, b.y.ld, u.data, u.ld, system.D, system.e, mask1(t), b.h.data, b.h.ld,
-              t.rows, D);
+  preactivate(b.y.data, b.y.ld, u.data, u.ld, layer.D, layer.e, mask1(t), b.h.data, b.h.ld, t.rows,
+              D);
   if (!glu()) return;
   gemm.multiply(b.gate.data, b.gate.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
   float* q = full() ? b.gate.data : b.h.data;
   const View x = x_tile(t);
-  simd.gate(q, full() ? b.gate.ld : b.h.ld, full() ? parameters.glu_b1 : nullptr,
-            full() ? b.gate.data + D : b.gate.data, b.gate.ld, parameters.glu_b2, nullptr, x.data,
-            x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
+  simd.gate(q, full() ? b.gate.ld : b.h.ld, full() ? parameters.value_bias : nullptr,
+            full() ? b.gate.data + D : b.gate.data, b.gate.ld, parameters.gate_bias, nullptr,
+            x.data, x.ld, b.dy.data, b.dy.ld, t.rows, D, nullptr);
 }
 
 /// From the gradient of out to that of y (in b.dy), with the weight gradients of GLU.
-void Backward::activation_backward(const Tile& t, const View& u, const View& dout, const View* z,
-                                   ThreadBuffers& b, UnitSums& sums) {
+void BlockBackward::activation_backward(const Tile& t, const View& u, const View& dout,
+                                        const View* z, ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   const bool kept = saved.y != nullptr;
   if (!kept) recompute_output(t, u, z, b);
   const View y = kept ? at({saved.y, D}, t) : b.y;
   const View gate = kept ? at({saved.gate, G}, t) : b.gate;
   float* bias_sum = b.sums;
-  float* skip_sum = b.sums + G;
-  float* e_sum = skip_sum + D;
+  float* D_sum = b.sums + G;
+  float* e_sum = D_sum + D;
   std::fill_n(b.sums, G + 2 * D, 0.0f);
   const auto gelu_pair = exact() ? simd.gelu_pair_exact : simd.gelu_pair;
   gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld, t.rows,
@@ -157,23 +159,23 @@ void Backward::activation_backward(const Tile& t, const View& u, const View& dou
   }
   simd.preactivate_backward(b.dy.data, b.dy.ld, b.d.data, b.d.ld, dout.data, dout.ld, mask2(t), s,
                             gate.ld, config.activation == Activation::half_glu1,
-                            config.activation == Activation::half_glu2, u.data, u.ld, skip_sum,
-                            e_sum, t.rows, D);
+                            config.activation == Activation::half_glu2, u.data, u.ld, D_sum, e_sum,
+                            t.rows, D);
   flush(bias_sum, sums.glu_bias, G);
-  flush(skip_sum, sums.skip, D);
+  flush(D_sum, sums.D, D);
   flush(e_sum, sums.e, D);
   clock.mark(Stage::activation);
 }
 
 /// From the gradient of out to that of y (in b.dy), with all weight gradients on the way and V's.
-void Backward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
-                               ThreadBuffers& b, UnitSums& sums) {
+void BlockBackward::branch_backward(const Tile& t, const View& u, const View& dout, const View* z,
+                                    ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   if (bare()) {
     std::fill_n(b.sums, 2 * D, 0.0f);
     simd.project_backward(dout.data, dout.ld, mask2(t), u.data, u.ld, b.dy.data, b.dy.ld, b.sums,
                           b.sums + D, t.rows, D);
-    flush(b.sums, sums.skip, D);
+    flush(b.sums, sums.D, D);
     flush(b.sums + D, sums.e, D);
   } else {
     activation_backward(t, u, dout, z, b, sums);
@@ -188,12 +190,13 @@ void Backward::branch_backward(const Tile& t, const View& u, const View& dout, c
   clock.mark(Stage::v);
 }
 
-void Backward::state_gradient(const Tile& t, const View& dy, Direction direction, const View& dz) {
+void BlockBackward::state_gradient(const Tile& t, const View& dy, Direction direction,
+                                   const View& dz) {
   gemm.multiply(dz.data, dz.ld, dy.data, dy.ld, packed_back.V[direction], t.rows, D, S2, false);
 }
 
 /// The adjoint of a sequence begins with the gradient given on its final state.
-void Backward::begin_carry(const Tile& t, Direction direction, float* carry) const {
+void BlockBackward::begin_carry(const Tile& t, Direction direction, float* carry) const {
   const float* final = direction == kForward ? gradient_.final : gradient_.final_reverse;
   if (final == nullptr) {
     std::fill_n(carry, S2, 0.0f);
@@ -202,48 +205,48 @@ void Backward::begin_carry(const Tile& t, Direction direction, float* carry) con
   }
 }
 
-void Backward::adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction,
-                            float* carry, UnitSums& sums) {
+void BlockBackward::adjoint_tile(const Tile& t, const View& g, const View& z, Direction direction,
+                                 float* carry, UnitSums& sums) {
   if (ends(t, direction)) begin_carry(t, direction, carry);
   ScanLambdaGradient to{sums.lambda, nullptr, nullptr, false};
-  const size_t stride = parameters.system.lambda_stride;
+  const size_t stride = parameters.layer.lambda_stride;
   if (stride != 0) {
     const size_t row = direction == kForward ? t.begin : t.begin + t.rows - 1;
     // The reverse direction comes first and writes, the forward one adds.
-    to = {nullptr, gradients_.lambda_re + row * stride, gradients_.lambda_im + row * stride,
-          config.bidirectional && direction == kForward};
+    to = {nullptr, gradients_.layer.lambda_re + row * stride,
+          gradients_.layer.lambda_im + row * stride, config.bidirectional && direction == kForward};
   }
   simd.scan_adjoint(scan_rows(g, t, direction), t.rows, S, scan_lambda(t, direction),
                     scan_rows(z, t, direction), state_before(t, direction), carry, to);
   if (starts(t, direction)) start_gradient(t, g, direction, carry, sums);
 }
 
-/// The gradient of z_0 (in carry) goes to the given state, or through kappa to kappa and v_1.
-void Backward::start_gradient(const Tile& t, const View& g, Direction direction, const float* carry,
-                              UnitSums& sums) {
+/// The gradient of z_0 (in carry) goes to the given state, or through start to start and v_1.
+void BlockBackward::start_gradient(const Tile& t, const View& g, Direction direction,
+                                   const float* carry, UnitSums& sums) {
   const float* given = direction == kForward ? input.initial : input.initial_reverse;
   float* to = direction == kForward ? gradients_.initial : gradients_.initial_reverse;
   if (to != nullptr) std::copy_n(carry, S2, to + t.sequence * S2);
-  const System& system = parameters.system;
-  if (given != nullptr || system.kappa_re == nullptr) return;
+  const DiagonalLayer& layer = parameters.layer;
+  if (given != nullptr || layer.start_re == nullptr) return;
   const float* v = saved.first_v[direction] + t.sequence * S2;
   float* first = scan_rows(g, t, direction).first;
   for (size_t i = 0; i < S; ++i) {
     const float re = carry[i], im = carry[S + i];
-    sums.kappa[i] += static_cast<double>(re * v[i] + im * v[S + i]);
-    sums.kappa[S + i] += static_cast<double>(im * v[i] - re * v[S + i]);
-    first[i] += system.kappa_re[i] * re + system.kappa_im[i] * im;
-    first[S + i] += system.kappa_re[i] * im - system.kappa_im[i] * re;
+    sums.start[i] += static_cast<double>(re * v[i] + im * v[S + i]);
+    sums.start[S + i] += static_cast<double>(im * v[i] - re * v[S + i]);
+    first[i] += layer.start_re[i] * re + layer.start_im[i] * im;
+    first[S + i] += layer.start_re[i] * im - layer.start_im[i] * re;
   }
 }
 
 /// From the gradient of v to those of W and x.
-void Backward::input_backward(const Tile& t, const View& u, const View& g, const View& dout,
-                              const View& dy, ThreadBuffers& b, UnitSums& sums) {
+void BlockBackward::input_backward(const Tile& t, const View& u, const View& g, const View& dout,
+                                   const View& dy, ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   gemm.outer(sums.W, D, g.data, g.ld, u.data, u.ld, S2, t.rows, D, sums.wrote_input);
   sums.wrote_input = true;
-  if (gradients_.b != nullptr) simd.column_sum(g.data, g.ld, t.rows, S2, sums.b);
+  if (gradients_.layer.b != nullptr) simd.column_sum(g.data, g.ld, t.rows, S2, sums.b);
   const View du = b.h;
   gemm.multiply(du.data, du.ld, g.data, g.ld, packed_back.W, t.rows, S2, D, false);
   clock.mark(Stage::w);
@@ -251,20 +254,20 @@ void Backward::input_backward(const Tile& t, const View& u, const View& g, const
 }
 
 /// From the gradient of u but for D⊙u to that of x.
-void Backward::norm_backward(const Tile& t, const View& du, const View& dout, const View& dy,
-                             ThreadBuffers& b, UnitSums& sums) {
+void BlockBackward::norm_backward(const Tile& t, const View& du, const View& dout, const View& dy,
+                                  ThreadBuffers& b, UnitSums& sums) {
   StageClock clock(clock_times(b));
   const float* x = x_tile(t).data;
   float* dx = gradients_.x + t.begin * D;
-  const View past = config.residual ? dout : View{nullptr, 0};  // what goes round the branch
+  const View past = config.residual ? dout : View{nullptr, 0};  // the residual
   std::fill_n(b.sums, 2 * D, 0.0f);
   if (normed_branch() && !batch_norm()) {
-    simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D,
-                             saved.norm_a, static_cast<float>(config.eps), past.data, past.ld, dx,
-                             D, b.sums, b.sums + D, t.rows, D);
+    simd.layer_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.layer.D, x, D, saved.norm_a,
+                             static_cast<float>(config.eps), past.data, past.ld, dx, D, b.sums,
+                             b.sums + D, t.rows, D);
   } else {
     const float* mean = normed_branch() ? saved.norm_mean : nullptr;
-    simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.system.D, x, D, mean,
+    simd.batch_norm_backward(du.data, du.ld, dy.data, dy.ld, parameters.layer.D, x, D, mean,
                              saved.norm_rstd, saved.norm_a, past.data, past.ld, dx, D, b.sums,
                              b.sums + D, t.rows, D);
   }
@@ -275,7 +278,7 @@ void Backward::norm_backward(const Tile& t, const View& du, const View& dout, co
   clock.mark(Stage::norm);
 }
 
-void Backward::whole_sequences() {
+void BlockBackward::whole_sequences() {
   for_units([&](size_t unit, ThreadBuffers& b) {
     UnitSums& sums = sums_[unit];
     for (const Segment& segment : plan.units[unit]) {
@@ -301,7 +304,7 @@ void Backward::whole_sequences() {
 
 /// The first of two passes: to the gradients of the states (kept in dz_) and dy (kept in dx). The
 /// adjoint of the reverse direction runs along time, so it is done here when nothing is cut.
-void Backward::output_pass() {
+void BlockBackward::output_pass() {
   if (plan.chunked) {
     for (size_t d = 0; d < directions(); ++d) {
       local_[d].assign(plan.segments * S2, 0.0f);
@@ -346,7 +349,7 @@ void Backward::output_pass() {
   }
 }
 
-void Backward::local_adjoints(const Segment& segment) {
+void BlockBackward::local_adjoints(const Segment& segment) {
   for (size_t d = 0; d < directions(); ++d) {
     const auto direction = Direction(d);
     float* local = local_[d].data() + segment.id * S2;
@@ -359,7 +362,7 @@ void Backward::local_adjoints(const Segment& segment) {
 }
 
 /// The second pass, against time: the adjoints that wait, then W and the norm.
-void Backward::input_pass() {
+void BlockBackward::input_pass() {
   for_units([&](size_t unit, ThreadBuffers& b) {
     UnitSums& sums = sums_[unit];
     float* carry = carry_of(b);
@@ -398,13 +401,13 @@ void Backward::input_pass() {
   });
 }
 
-/// Another layer in place of the system: to dy (kept in dx), through it, and to
+/// A SequenceLayer in place of the diagonal one: to dy (kept in dx), through it, and to
 /// x.
-void Backward::mixer_pass() {
+void BlockBackward::sequence_layer_pass() {
   const float* u = whole_input(u_);
   if (y_ != nullptr) {
     const WallClock clock(times, threads);
-    config.mixer->forward(u, y_);
+    config.sequence_layer->forward(u, y_);
   }
   float* dy = gradients_.x;
   for_units([&](size_t unit, ThreadBuffers& b) {
@@ -423,7 +426,7 @@ void Backward::mixer_pass() {
   });
   {
     const WallClock clock(times, threads);
-    config.mixer->backward(u, dy, du_);
+    config.sequence_layer->backward(u, dy, du_);
   }
   for_units([&](size_t unit, ThreadBuffers& b) {
     UnitSums& sums = sums_[unit];
@@ -442,13 +445,13 @@ void Backward::mixer_pass() {
   });
 }
 
-void Backward::run() {
+void BlockBackward::run() {
   const bool post_batch = !config.prenorm && batch_norm();
   if (gradients_.pending != nullptr) std::fill_n(gradients_.pending, 2 * D, 0.0f);
   if (post_batch) postnorm_sums();
   if (post_batch && trains_norm()) finish_norm();
   if (mixed()) {
-    mixer_pass();
+    sequence_layer_pass();
   } else if (two_pass()) {
     output_pass();
     input_pass();
@@ -461,11 +464,11 @@ void Backward::run() {
   if (config.prenorm && trains_norm()) finish_norm();
 }
 
-void block_backward(const BlockConfig& config, const Sequences& sequences,
+void block_backward(const BlockConfig& config, const PackedSequences& sequences,
                     const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
                     const OutputGradient& gradient, const BlockGradients& gradients,
                     Arena& scratch) {
-  Backward(config, sequences, parameters, input, saved, gradient, gradients, scratch).run();
+  BlockBackward(config, sequences, parameters, input, saved, gradient, gradients, scratch).run();
 }
 
 }  // namespace rotrnn::kernels

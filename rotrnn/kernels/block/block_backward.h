@@ -8,18 +8,18 @@
 
 namespace rotrnn::kernels {
 
-/// Gradients of one unit. Weights in float, one product a tile; sums over tokens in double.
+/// Gradients of one unit. Weights in float, one product per tile; sums over tokens in double.
 struct UnitSums {
   float *W, *V[2], *glu;
   bool wrote_output = false, wrote_input = false;  // the first product overwrites
-  double *glu_bias, *skip, *e, *norm_sum, *norm_product, *b, *lambda, *kappa;
+  double *glu_bias, *D, *e, *norm_sum, *norm_product, *b, *lambda, *start;
 };
 
-class Backward : public BlockCall {
+class BlockBackward : public BlockCall {
  public:
-  Backward(const BlockConfig& config, const Sequences& sequences, const BlockParameters& parameters,
-           const BlockInput& input, BlockSaved& saved, const OutputGradient& gradient,
-           const BlockGradients& gradients, Arena& scratch);
+  BlockBackward(const BlockConfig& config, const PackedSequences& sequences,
+                const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
+                const OutputGradient& gradient, const BlockGradients& gradients, Arena& scratch);
   void run();
 
  private:
@@ -49,7 +49,7 @@ class Backward : public BlockCall {
   void whole_sequences();
   void output_pass();
   void input_pass();
-  void mixer_pass();
+  void sequence_layer_pass();
   void local_adjoints(const Segment& segment);
 
   void empty_sequences();
@@ -65,7 +65,7 @@ class Backward : public BlockCall {
   const OutputGradient& gradient_;
   BlockGradients gradients_;
   std::vector<UnitSums> sums_;
-  float *u_ = nullptr, *y_ = nullptr, *du_ = nullptr;  // [n, D], of a mixer
+  float *u_ = nullptr, *y_ = nullptr, *du_ = nullptr;  // [n, D], of a sequence layer
   std::vector<float> carries_;                         // [threads, 2S]
   View dz_[2] = {};                                    // [n], two passes only
   View z_[2] = {};                                     // [n], states that both passes need

@@ -28,7 +28,7 @@ size_t default_tile(const BlockConfig&) {
   return 96;
 }
 
-BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Arena& arena) {
+BlockSaved block_save(const BlockConfig& config, const PackedSequences& sequences, Arena& arena) {
   BlockSaved s;
   const size_t n = sequences.tokens(), S2 = 2 * config.S, D = config.D;
   const size_t directions = config.bidirectional ? 2 : 1;
@@ -40,13 +40,13 @@ BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Are
   s.norm_a = arena.take<float>(D);
   s.norm_c = arena.take<float>(D);
   for (size_t d = 0; d < directions; ++d) {
-    s.start[d] = arena.take<float>(sequences.count * S2);
+    s.z0[d] = arena.take<float>(sequences.count * S2);
     s.first_v[d] = arena.take<float>(sequences.count * S2);
   }
   if (config.keep == Keep::nothing) return s;
   if (!config.prenorm && config.norm != Norm::none) s.raw = arena.take<float>(n * D);
   if (config.keep == Keep::all) {
-    const size_t kept = config.mixer != nullptr ? 0 : directions;
+    const size_t kept = config.sequence_layer != nullptr ? 0 : directions;
     for (size_t d = 0; d < kept; ++d) s.z[d] = arena.take<float>(n * s.stride);
     if (config.activation != Activation::none) s.y = arena.take<float>(n * D);
     s.gate = arena.take<float>(n * glu_width(config));
@@ -61,7 +61,7 @@ BlockSaved block_save(const BlockConfig& config, const Sequences& sequences, Are
   return s;
 }
 
-BlockCall::BlockCall(const BlockConfig& config, const Sequences& sequences,
+BlockCall::BlockCall(const BlockConfig& config, const PackedSequences& sequences,
                      const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
                      Arena& scratch, bool backward)
     : config(config),
@@ -97,7 +97,7 @@ float* BlockCall::pack(const float* b, size_t K, size_t N, bool transposed) {
 }
 
 PackedWeights BlockCall::pack_weights(bool backward) {
-  const System& s = parameters.system;
+  const DiagonalLayer& s = parameters.layer;
   PackedWeights packed;
   const float* V[2] = {s.V, s.V_reverse};
   if (!mixed()) packed.W = pack(s.W, backward ? S2 : D, backward ? D : S2, !backward);
@@ -105,11 +105,11 @@ PackedWeights BlockCall::pack_weights(bool backward) {
     packed.V[d] = pack(V[d], backward ? D : S2, backward ? S2 : D, !backward);
   }
   if (!glu()) return packed;
-  const float* weights = parameters.glu_w2;
+  const float* weights = parameters.gate_weight;
   if (full()) {
     float* both = scratch.take<float>(G * D);
-    std::copy_n(parameters.glu_w1, D * D, both);
-    std::copy_n(parameters.glu_w2, D * D, both + D * D);
+    std::copy_n(parameters.value_weight, D * D, both);
+    std::copy_n(parameters.gate_weight, D * D, both + D * D);
     weights = both;
   }
   packed.glu = pack(weights, backward ? G : D, backward ? D : G, !backward);
@@ -183,8 +183,8 @@ const float* BlockCall::whole_input(float* to) {
 
 void BlockCall::drive(const Tile& t, const View& u, const View& v) const {
   gemm.multiply(v.data, v.ld, u.data, u.ld, packed.W, t.rows, D, S2, false);
-  if (parameters.system.b != nullptr) {
-    simd.add_rows(v.data, v.ld, parameters.system.b, t.rows, S2);
+  if (parameters.layer.b != nullptr) {
+    simd.add_rows(v.data, v.ld, parameters.layer.b, t.rows, S2);
   }
 }
 
@@ -195,7 +195,7 @@ ScanRows BlockCall::scan_rows(const View& v, const Tile& t, Direction direction)
 }
 
 ScanLambda BlockCall::scan_lambda(const Tile& t, Direction direction) const {
-  const System& s = parameters.system;
+  const DiagonalLayer& s = parameters.layer;
   const auto step = static_cast<ptrdiff_t>(s.lambda_stride);
   const size_t row = direction == kForward ? t.begin : t.begin + t.rows - 1;
   const size_t offset = row * s.lambda_stride;
@@ -203,7 +203,7 @@ ScanLambda BlockCall::scan_lambda(const Tile& t, Direction direction) const {
 }
 
 const float* BlockCall::state_before(const Tile& t, Direction direction) const {
-  if (starts(t, direction)) return saved.start[direction] + t.sequence * S2;
+  if (starts(t, direction)) return saved.z0[direction] + t.sequence * S2;
   if (saved.boundary[direction] != nullptr) return saved.boundary[direction] + t.index * S2;
   const size_t row = direction == kForward ? t.begin - 1 : t.begin + t.rows;
   return saved.z[direction] + row * saved.stride;
@@ -216,27 +216,27 @@ void BlockCall::read_out(const Tile& t, const View* z, const View& y) const {
 }
 
 void BlockCall::set_start(const Tile& t, const View& v, Direction direction) const {
-  float* start = saved.start[direction] + t.sequence * S2;
+  float* start = saved.z0[direction] + t.sequence * S2;
   const float* given = direction == kForward ? input.initial : input.initial_reverse;
   if (given != nullptr) {
     std::copy_n(given + t.sequence * S2, S2, start);
     return;
   }
-  const System& s = parameters.system;
-  if (s.kappa_re == nullptr) {
+  const DiagonalLayer& s = parameters.layer;
+  if (s.start_re == nullptr) {
     std::fill_n(start, S2, 0.0f);
     return;
   }
   const float* first = scan_rows(v, t, direction).first;
   std::copy_n(first, S2, saved.first_v[direction] + t.sequence * S2);
   for (size_t i = 0; i < S; ++i) {
-    start[i] = s.kappa_re[i] * first[i] - s.kappa_im[i] * first[S + i];
-    start[S + i] = s.kappa_re[i] * first[S + i] + s.kappa_im[i] * first[i];
+    start[i] = s.start_re[i] * first[i] - s.start_im[i] * first[S + i];
+    start[S + i] = s.start_re[i] * first[S + i] + s.start_im[i] * first[i];
   }
 }
 
 std::vector<double> BlockCall::segment_lambda(const Segment& segment) const {
-  const System& s = parameters.system;
+  const DiagonalLayer& s = parameters.layer;
   std::vector<double> result(S2);
   for (size_t i = 0; i < S; ++i) {
     std::complex<double> product = 1;

@@ -35,7 +35,7 @@ class StageClock {
   std::chrono::steady_clock::time_point last_;
 };
 
-/// Charges the life of this to the scan, for all threads: what a mixer takes.
+/// Charges the life of this to the scan, for all threads: what a sequence layer takes.
 class WallClock {
  public:
   WallClock(double* times, int threads) : times_(times), threads_(threads), clock_(&seconds_[0]) {}
@@ -70,7 +70,7 @@ struct PackedWeights {
 /// The sizes and pointers of one call, and the steps that both passes need.
 class BlockCall {
  public:
-  BlockCall(const BlockConfig& config, const Sequences& sequences,
+  BlockCall(const BlockConfig& config, const PackedSequences& sequences,
             const BlockParameters& parameters, const BlockInput& input, BlockSaved& saved,
             Arena& scratch, bool backward);
 
@@ -84,7 +84,7 @@ class BlockCall {
   bool batch_norm() const { return config.norm == Norm::batch; }
   /// Batch norm over this batch: what needs sums over all tokens.
   bool trains_norm() const { return batch_norm() && config.batch_statistics; }
-  bool mixed() const { return config.mixer != nullptr; }
+  bool mixed() const { return config.sequence_layer != nullptr; }
   /// Two passes over each segment: both directions, or carries between segments.
   bool two_pass() const { return config.bidirectional || plan.chunked; }
 
@@ -101,7 +101,7 @@ class BlockCall {
 
   /// u of a tile: x normalised into the buffer, or x itself.
   View branch_input(const Tile& t, ThreadBuffers& b) const;
-  /// u of all tokens, where a mixer takes it: x, or written to `to` [n, D].
+  /// u of all tokens, where a sequence layer takes it: x, or written to `to` [n, D].
   const float* whole_input(float* to);
   /// v = W u + b.
   void drive(const Tile& t, const View& u, const View& v) const;
@@ -114,7 +114,7 @@ class BlockCall {
   bool ends(const Tile& t, Direction d) const { return d == kForward ? t.last : t.first; }
   /// y = V z (+ V_reverse z←).
   void read_out(const Tile& t, const View* z, const View& y) const;
-  /// The z_0 of a sequence, from the given state, from kappa and v, or zero; noted in saved.
+  /// The z_0 of a sequence, from the given state, from start and v, or zero; noted in saved.
   void set_start(const Tile& t, const View& v, Direction direction) const;
 
   /// λ^length of a segment, or the product of its λ: [2S].
@@ -143,7 +143,7 @@ class BlockCall {
   void add_statistics(const TileStatistics& tile, size_t rows, double* statistics) const;
 
   const BlockConfig& config;
-  const Sequences& sequences;
+  const PackedSequences& sequences;
   const BlockParameters& parameters;
   const BlockInput& input;
   BlockSaved& saved;

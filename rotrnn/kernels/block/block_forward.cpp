@@ -5,10 +5,11 @@
 namespace rotrnn::kernels {
 namespace {
 
-class Forward : public BlockCall {
+class BlockForward : public BlockCall {
  public:
-  Forward(const BlockConfig& config, const Sequences& sequences, const BlockParameters& parameters,
-          const BlockInput& input, const BlockOutput& output, BlockSaved& saved, Arena& scratch)
+  BlockForward(const BlockConfig& config, const PackedSequences& sequences,
+               const BlockParameters& parameters, const BlockInput& input,
+               const BlockOutput& output, BlockSaved& saved, Arena& scratch)
       : BlockCall(config, sequences, parameters, input, saved, scratch, false), output_(output) {
     if (mixed()) {
       y_ = saved.y != nullptr ? saved.y : scratch.take<float>(n * D);
@@ -30,7 +31,7 @@ class Forward : public BlockCall {
   void whole_sequences();
   void drive_pass();
   void output_pass();
-  void mixer_pass();
+  void sequence_layer_pass();
   void postnorm_pass();
   void empty_sequences();
   void scan_tile(const Tile& t, const View& z, Direction direction, float* state);
@@ -47,20 +48,20 @@ class Forward : public BlockCall {
 
   const BlockOutput& output_;
   View z_[2] = {};                     // all tokens, where they are kept or two passes need them
-  float *u_ = nullptr, *y_ = nullptr;  // [n, D], of a mixer
+  float *u_ = nullptr, *y_ = nullptr;  // [n, D], of a sequence layer
   std::vector<float> state_;           // [threads, 2S]
   std::vector<float> local_[2];        // [segments, 2S]: ends of segments begun at zero
   std::vector<float> carry_[2];        // [segments, 2S]: true states before segments
   std::vector<double> statistics_;
 };
 
-std::vector<double> Forward::total_statistics() const {
+std::vector<double> BlockForward::total_statistics() const {
   std::vector<double> total(1 + 2 * D, 0.0);
   for (size_t i = 0; i < statistics_.size(); ++i) total[i % total.size()] += statistics_[i];
   return total;
 }
 
-void Forward::input_statistics() {
+void BlockForward::input_statistics() {
   zero_statistics();
   for_units([&](size_t unit, ThreadBuffers& b) {
     StageClock clock(times == nullptr ? nullptr : b.times);
@@ -76,8 +77,8 @@ void Forward::input_statistics() {
 }
 
 /// Scans a tile in place from `state`; notes what backward or the caller wants.
-void Forward::scan_tile(const Tile& t, const View& z, Direction direction, float* state) {
-  if (starts(t, direction)) std::copy_n(saved.start[direction] + t.sequence * S2, S2, state);
+void BlockForward::scan_tile(const Tile& t, const View& z, Direction direction, float* state) {
+  if (starts(t, direction)) std::copy_n(saved.z0[direction] + t.sequence * S2, S2, state);
   if (saved.boundary[direction] != nullptr) {
     std::copy_n(state, S2, saved.boundary[direction] + t.index * S2);
   }
@@ -86,10 +87,10 @@ void Forward::scan_tile(const Tile& t, const View& z, Direction direction, float
   if (ends(t, direction) && final != nullptr) std::copy_n(state, S2, final + t.sequence * S2);
 }
 
-void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuffers& b,
-                          size_t unit) {
+void BlockForward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuffers& b,
+                               size_t unit) {
   StageClock clock(times == nullptr ? nullptr : b.times);
-  const System& system = parameters.system;
+  const DiagonalLayer& layer = parameters.layer;
   const View x = residual(t);
   const View out = at({saved.raw != nullptr ? saved.raw : output_.out, D}, t);
   const bool straight = bare() && !config.residual;
@@ -101,7 +102,7 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
   clock.mark(Stage::v);
   const TileStatistics* statistics = gathers() ? &b.statistics : nullptr;
   if (bare()) {
-    simd.project(y.data, y.ld, u.data, u.ld, system.D, system.e, mask2(t), x.data, x.ld, out.data,
+    simd.project(y.data, y.ld, u.data, u.ld, layer.D, layer.e, mask2(t), x.data, x.ld, out.data,
                  out.ld, t.rows, D, statistics);
     if (statistics != nullptr) add_statistics(*statistics, t.rows, unit_statistics(unit));
     clock.mark(Stage::activation);
@@ -109,7 +110,7 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
   }
   const float* mask = glu() ? mask1(t) : mask2(t);
   const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
-  preactivate(y.data, y.ld, u.data, u.ld, system.D, system.e, mask, b.h.data, b.h.ld, t.rows, D);
+  preactivate(y.data, y.ld, u.data, u.ld, layer.D, layer.e, mask, b.h.data, b.h.ld, t.rows, D);
   clock.mark(Stage::activation);
   if (glu()) {
     const View g = saved.gate != nullptr ? at({saved.gate, G}, t) : b.gate;
@@ -117,7 +118,7 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
     clock.mark(Stage::glu);
     const View q = full() ? g : config.activation == Activation::half_glu1 ? b.h : y;
     float* s = full() ? g.data + D : g.data;
-    simd.gate(q.data, q.ld, full() ? parameters.glu_b1 : nullptr, s, g.ld, parameters.glu_b2,
+    simd.gate(q.data, q.ld, full() ? parameters.value_bias : nullptr, s, g.ld, parameters.gate_bias,
               mask2(t), x.data, x.ld, out.data, out.ld, t.rows, D, statistics);
   } else {
     simd.residual(b.h.data, b.h.ld, x.data, x.ld, out.data, out.ld, t.rows, D, statistics);
@@ -126,7 +127,7 @@ void Forward::output_tile(const Tile& t, const View& u, const View* z, ThreadBuf
   clock.mark(Stage::activation);
 }
 
-void Forward::whole_sequences() {
+void BlockForward::whole_sequences() {
   for_units([&](size_t unit, ThreadBuffers& b) {
     for (const Segment& segment : plan.units[unit]) {
       for_tiles(segment, false, [&](const Tile& t) {
@@ -146,7 +147,7 @@ void Forward::whole_sequences() {
 }
 
 /// The first of two passes: v for both directions, and the ends of segments where they are cut.
-void Forward::drive_pass() {
+void BlockForward::drive_pass() {
   if (plan.chunked) {
     for (size_t d = 0; d < directions(); ++d) {
       local_[d].assign(plan.segments * S2, 0.0f);
@@ -170,7 +171,7 @@ void Forward::drive_pass() {
           std::copy_n(z.data, t.rows * z.ld, at(z_[1], t).data);
         }
         if (plan.chunked) {
-          if (t.first) std::copy_n(saved.start[0] + t.sequence * S2, S2, local);
+          if (t.first) std::copy_n(saved.z0[0] + t.sequence * S2, S2, local);
           simd.scan_end(scan_rows(z, t, kForward), t.rows, S, scan_lambda(t, kForward), local);
         } else {
           scan_tile(t, z, kForward, local);
@@ -181,7 +182,7 @@ void Forward::drive_pass() {
       float* back = local_[1].data() + segment.id * S2;
       for_tiles(segment, true, [&](const Tile& t) {
         const View z = at(z_[1], t);
-        if (t.last) std::copy_n(saved.start[1] + t.sequence * S2, S2, back);
+        if (t.last) std::copy_n(saved.z0[1] + t.sequence * S2, S2, back);
         simd.scan_end(scan_rows(z, t, kReverse), t.rows, S, scan_lambda(t, kReverse), back);
       });
     }
@@ -195,7 +196,7 @@ void Forward::drive_pass() {
 }
 
 /// The second pass, against time if bidirectional: the scans that wait, and all that follows.
-void Forward::output_pass() {
+void BlockForward::output_pass() {
   for_units([&](size_t unit, ThreadBuffers& b) {
     float* state = state_of(b);
     for (const Segment& segment : plan.units[unit]) {
@@ -219,12 +220,12 @@ void Forward::output_pass() {
   });
 }
 
-/// Another layer in place of the system.
-void Forward::mixer_pass() {
+/// A SequenceLayer in place of the diagonal one.
+void BlockForward::sequence_layer_pass() {
   const float* u = whole_input(u_);
   {
     const WallClock clock(times, threads);
-    config.mixer->forward(u, y_);
+    config.sequence_layer->forward(u, y_);
   }
   for_units([&](size_t unit, ThreadBuffers& b) {
     for (const Segment& segment : plan.units[unit]) {
@@ -235,7 +236,7 @@ void Forward::mixer_pass() {
   });
 }
 
-void Forward::postnorm_pass() {
+void BlockForward::postnorm_pass() {
   const float* raw = saved.raw != nullptr ? saved.raw : output_.out;
   for_units([&](size_t unit, ThreadBuffers& b) {
     StageClock clock(times == nullptr ? nullptr : b.times);
@@ -253,7 +254,7 @@ void Forward::postnorm_pass() {
 }
 
 /// Without tokens the final state is the initial one.
-void Forward::empty_sequences() {
+void BlockForward::empty_sequences() {
   const float* initial[2] = {input.initial, input.initial_reverse};
   float* final[2] = {output_.final, output_.final_reverse};
   for (size_t i = 0; i < sequences.count; ++i) {
@@ -266,7 +267,7 @@ void Forward::empty_sequences() {
   }
 }
 
-void Forward::run() {
+void BlockForward::run() {
   if (!trains_norm()) {
     set_given_norm();
   } else if (config.prenorm) {
@@ -275,7 +276,7 @@ void Forward::run() {
   }
   zero_statistics();
   if (mixed()) {
-    mixer_pass();
+    sequence_layer_pass();
   } else if (two_pass()) {
     drive_pass();
     output_pass();
@@ -293,10 +294,10 @@ void Forward::run() {
 
 }  // namespace
 
-void block_forward(const BlockConfig& config, const Sequences& sequences,
+void block_forward(const BlockConfig& config, const PackedSequences& sequences,
                    const BlockParameters& parameters, const BlockInput& input,
                    const BlockOutput& output, BlockSaved& saved, Arena& scratch) {
-  Forward(config, sequences, parameters, input, output, saved, scratch).run();
+  BlockForward(config, sequences, parameters, input, output, saved, scratch).run();
 }
 
 }  // namespace rotrnn::kernels

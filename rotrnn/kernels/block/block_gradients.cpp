@@ -27,7 +27,7 @@ Pending pending_terms(const std::vector<double>& sums, const BlockSaved& saved, 
 }  // namespace
 
 /// Postnorm batch norm: its sums over all tokens come before anything else.
-void Backward::postnorm_sums() {
+void BlockBackward::postnorm_sums() {
   post_q_.assign(D, 0.0f);
   post_s_.assign(D, 0.0f);
   for_units([&](size_t unit, ThreadBuffers& b) {
@@ -53,7 +53,7 @@ void Backward::postnorm_sums() {
 }
 
 /// Without tokens the final state is the initial one, and so are their gradients.
-void Backward::empty_sequences() {
+void BlockBackward::empty_sequences() {
   const float* final[2] = {gradient_.final, gradient_.final_reverse};
   float* initial[2] = {gradients_.initial, gradients_.initial_reverse};
   for (size_t i = 0; i < sequences.count; ++i) {
@@ -67,18 +67,18 @@ void Backward::empty_sequences() {
 }
 
 /// Weight gradients: units in order, threads over elements.
-void Backward::sum_weights() {
+void BlockBackward::sum_weights() {
   struct Sum {
     float* to;
     size_t offset, count;
     int kind;  // 0: W, 1: V, 2: V_reverse, 3: glu
   };
   const bool f = full();
-  const Sum all[] = {{gradients_.W, 0, S2 * D, 0},
-                     {gradients_.V, 0, D * S2, 1},
-                     {config.bidirectional ? gradients_.V_reverse : nullptr, 0, D * S2, 2},
-                     {f ? gradients_.glu_w1 : nullptr, 0, D * D, 3},
-                     {glu() ? gradients_.glu_w2 : nullptr, f ? D * D : 0, D * D, 3}};
+  const Sum all[] = {{gradients_.layer.W, 0, S2 * D, 0},
+                     {gradients_.layer.V, 0, D * S2, 1},
+                     {config.bidirectional ? gradients_.layer.V_reverse : nullptr, 0, D * S2, 2},
+                     {f ? gradients_.value_weight : nullptr, 0, D * D, 3},
+                     {glu() ? gradients_.gate_weight : nullptr, f ? D * D : 0, D * D, 3}};
   parallel_for(threads, [&](int thread) {
     for (const Sum& sum : all) {
       if (sum.to == nullptr) continue;
@@ -101,33 +101,33 @@ void Backward::sum_weights() {
   });
 }
 
-double Backward::total(double* UnitSums::*member, size_t i) const {
+double BlockBackward::total(double* UnitSums::*member, size_t i) const {
   double sum = 0;
   for (const UnitSums& unit : sums_) sum += (unit.*member)[i];
   return sum;
 }
 
-void Backward::sum_vectors() {
+void BlockBackward::sum_vectors() {
   const auto store = [&](float* to, double* UnitSums::*member, size_t offset, size_t count) {
     if (to == nullptr) return;
     for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(total(member, offset + i));
   };
-  store(gradients_.D, &UnitSums::skip, 0, D);
-  store(gradients_.e, &UnitSums::e, 0, D);
-  store(gradients_.b, &UnitSums::b, 0, S2);
-  store(gradients_.kappa_re, &UnitSums::kappa, 0, S);
-  store(gradients_.kappa_im, &UnitSums::kappa, S, S);
-  if (parameters.system.lambda_stride == 0) {
-    store(gradients_.lambda_re, &UnitSums::lambda, 0, S);
-    store(gradients_.lambda_im, &UnitSums::lambda, S, S);
+  store(gradients_.layer.D, &UnitSums::D, 0, D);
+  store(gradients_.layer.e, &UnitSums::e, 0, D);
+  store(gradients_.layer.b, &UnitSums::b, 0, S2);
+  store(gradients_.layer.start_re, &UnitSums::start, 0, S);
+  store(gradients_.layer.start_im, &UnitSums::start, S, S);
+  if (parameters.layer.lambda_stride == 0) {
+    store(gradients_.layer.lambda_re, &UnitSums::lambda, 0, S);
+    store(gradients_.layer.lambda_im, &UnitSums::lambda, S, S);
   }
-  if (full()) store(gradients_.glu_b1, &UnitSums::glu_bias, 0, D);
-  if (glu()) store(gradients_.glu_b2, &UnitSums::glu_bias, full() ? D : 0, D);
+  if (full()) store(gradients_.value_bias, &UnitSums::glu_bias, 0, D);
+  if (glu()) store(gradients_.gate_bias, &UnitSums::glu_bias, full() ? D : 0, D);
   store(gradients_.norm_bias, &UnitSums::norm_sum, 0, D);
   store(gradients_.norm_weight, &UnitSums::norm_product, 0, D);
 }
 
-void Backward::finish_norm() {
+void BlockBackward::finish_norm() {
   std::vector<double> sums(2 * D);
   for (size_t i = 0; i < D; ++i) {
     sums[i] = total(&UnitSums::norm_sum, i);

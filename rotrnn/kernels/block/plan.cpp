@@ -35,7 +35,7 @@ size_t longest(const std::vector<std::vector<size_t>>& bins, const std::vector<s
 
 /// Groups of whole sequences. A group costs a copy of the weight gradients, a thread needs one: one
 /// group per 2,048 tokens, 4 to 32 of them, keeps the copies below 2% of the work.
-void plan_groups(Plan& plan, const Sequences& sequences, const std::vector<size_t>& lengths) {
+void plan_groups(Plan& plan, const PackedSequences& sequences, const std::vector<size_t>& lengths) {
   const size_t wish = std::clamp<size_t>(sequences.tokens() / 2048, 4, 32);
   for (auto& group : distribute(lengths, std::min(sequences.count, wish))) {
     std::sort(group.begin(), group.end());
@@ -48,8 +48,8 @@ void plan_groups(Plan& plan, const Sequences& sequences, const std::vector<size_
   }
 }
 
-/// Equal stretches of tokens, one a thread, cut where a tile of the sequence ends.
-void plan_chunks(Plan& plan, const Sequences& sequences, size_t threads) {
+/// Equal stretches of tokens, one per thread, cut where a tile of the sequence ends.
+void plan_chunks(Plan& plan, const PackedSequences& sequences, size_t threads) {
   plan.chunked = true;
   plan.units.resize(threads);
   const size_t n = sequences.tokens();
@@ -70,7 +70,7 @@ void plan_chunks(Plan& plan, const Sequences& sequences, size_t threads) {
 
 }  // namespace
 
-Tile Plan::tile_at(const Sequences& sequences, const Segment& segment, size_t k) const {
+Tile Plan::tile_at(const PackedSequences& sequences, const Segment& segment, size_t k) const {
   const size_t begin = segment.begin + k * tile;
   const size_t rows = std::min(tile, segment.end - begin);
   const size_t start = sequences.begin(segment.sequence);
@@ -82,7 +82,7 @@ Tile Plan::tile_at(const Sequences& sequences, const Segment& segment, size_t k)
           begin + rows == sequences.end(segment.sequence)};
 }
 
-Plan make_plan(const Sequences& sequences, size_t tile, int threads, bool balance) {
+Plan make_plan(const PackedSequences& sequences, size_t tile, int threads, bool balance) {
   Plan plan;
   plan.tile = tile;
   std::vector<size_t> lengths(sequences.count);

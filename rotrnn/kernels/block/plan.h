@@ -7,7 +7,7 @@
 namespace rotrnn::kernels {
 
 /// A packed ragged batch: sequence i holds tokens offsets[i] .. offsets[i+1].
-struct Sequences {
+struct PackedSequences {
   const int64_t* offsets = nullptr;
   size_t count = 0;
 
@@ -40,12 +40,12 @@ struct Plan {
 
   size_t count_tiles(const Segment& s) const { return (s.end - s.begin + tile - 1) / tile; }
   /// Tile k of a segment.
-  Tile tile_at(const Sequences& sequences, const Segment& segment, size_t k) const;
+  Tile tile_at(const PackedSequences& sequences, const Segment& segment, size_t k) const;
 };
 
 /// Threads over groups of sequences, longest first. Over time chunks when there are fewer sequences
 /// than threads, or (if balance) when whole sequences would leave a thread idle a tenth of the
 /// time.
-Plan make_plan(const Sequences& sequences, size_t tile, int threads, bool balance);
+Plan make_plan(const PackedSequences& sequences, size_t tile, int threads, bool balance);
 
 }  // namespace rotrnn::kernels

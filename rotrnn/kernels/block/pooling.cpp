@@ -11,7 +11,7 @@ namespace {
 
 /// Runs f(sequence, begin, end) with every sequence's tokens cut into `threads` stretches.
 template <class F>
-void for_stretches(const Sequences& sequences, int threads, const F& f) {
+void for_stretches(const PackedSequences& sequences, int threads, const F& f) {
   const auto many = static_cast<size_t>(threads);
   parallel_for(threads, [&](int t) {
     const auto index = static_cast<size_t>(t);
@@ -24,7 +24,8 @@ void for_stretches(const Sequences& sequences, int threads, const F& f) {
 
 }  // namespace
 
-void pool_mean(const Sequences& sequences, const float* x, size_t D, float* out, int threads) {
+void pool_mean(const PackedSequences& sequences, const float* x, size_t D, float* out,
+               int threads) {
   constexpr size_t kRows = 128;
   // Parts of a sequence: a number that the threads do not change, so that the bits do not either.
   const size_t parts = sequences.count > 8 ? 1 : 8;
@@ -50,7 +51,7 @@ void pool_mean(const Sequences& sequences, const float* x, size_t D, float* out,
   }
 }
 
-void pool_mean_backward(const Sequences& sequences, const float* dout, size_t D, float* dx,
+void pool_mean_backward(const PackedSequences& sequences, const float* dout, size_t D, float* dx,
                         int threads) {
   for_stretches(sequences, threads, [&](size_t i, size_t begin, size_t end) {
     if (begin == end) return;
@@ -61,7 +62,7 @@ void pool_mean_backward(const Sequences& sequences, const float* dout, size_t D,
   });
 }
 
-void pool_last(const Sequences& sequences, const float* x, size_t D, float* out) {
+void pool_last(const PackedSequences& sequences, const float* x, size_t D, float* out) {
   for (size_t i = 0; i < sequences.count; ++i) {
     if (sequences.begin(i) == sequences.end(i)) {
       std::fill_n(out + i * D, D, 0.0f);
@@ -71,7 +72,7 @@ void pool_last(const Sequences& sequences, const float* x, size_t D, float* out)
   }
 }
 
-void pool_last_backward(const Sequences& sequences, const float* dout, size_t D, float* dx,
+void pool_last_backward(const PackedSequences& sequences, const float* dout, size_t D, float* dx,
                         int threads) {
   for_stretches(sequences, threads, [&](size_t i, size_t begin, size_t end) {
     std::fill(dx + begin * D, dx + end * D, 0.0f);

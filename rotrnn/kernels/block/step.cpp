@@ -19,13 +19,13 @@ const float* pack_weight(const float* weight, size_t inputs, size_t outputs, Are
 StepBlock::StepBlock(const BlockConfig& config, const BlockParameters& parameters, Arena& memory)
     : simd_(&table()), config_(config), parameters_(parameters) {
   const size_t D = config.D, S2 = 2 * config.S;
-  W_ = pack_weight(parameters.system.W, D, S2, memory);
-  V_ = pack_weight(parameters.system.V, S2, D, memory);
+  W_ = pack_weight(parameters.layer.W, D, S2, memory);
+  V_ = pack_weight(parameters.layer.V, S2, D, memory);
   pack_gates(memory);
 }
 
 StepBlock::StepBlock(const BlockConfig& config, const BlockParameters& parameters,
-                     const ChannelParameters& channels, Arena& memory)
+                     const ChannelStepLayer& channels, Arena& memory)
     : simd_(&table()),
       config_(config),
       parameters_(parameters),
@@ -38,12 +38,12 @@ void StepBlock::pack_gates(Arena& memory) {
   const size_t D = config_.D, G = glu_width(config_);
   if (G == 0) return;
   if (!has_value(config_.activation)) {
-    glu_ = pack_weight(parameters_.glu_w2, D, D, memory);
+    glu_ = pack_weight(parameters_.gate_weight, D, D, memory);
     return;
   }
   std::vector<float> both(G * D);
-  std::copy_n(parameters_.glu_w1, D * D, both.data());
-  std::copy_n(parameters_.glu_w2, D * D, both.data() + D * D);
+  std::copy_n(parameters_.value_weight, D * D, both.data());
+  std::copy_n(parameters_.gate_weight, D * D, both.data() + D * D);
   glu_ = pack_weight(both.data(), D, G, memory);
 }
 
@@ -78,15 +78,15 @@ float* StepBlock::product(const float* a, size_t K, const float* packed, size_t 
 }
 
 void StepBlock::scan(float* v, size_t rows, const StepState* states, size_t state_count) const {
-  const System& s = parameters_.system;
+  const DiagonalLayer& s = parameters_.layer;
   const size_t S = config_.S;
   const size_t rows_each = state_count == 1 ? rows : 1;
   for (size_t i = 0; i < state_count; ++i, v += 2 * S) {
     const auto [state, fresh] = states[i];
-    if (fresh && s.kappa_re != nullptr) {
+    if (fresh && s.start_re != nullptr) {
       for (size_t k = 0; k < S; ++k) {
-        state[k] = s.kappa_re[k] * v[k] - s.kappa_im[k] * v[S + k];
-        state[S + k] = s.kappa_re[k] * v[S + k] + s.kappa_im[k] * v[k];
+        state[k] = s.start_re[k] * v[k] - s.start_im[k] * v[S + k];
+        state[S + k] = s.start_re[k] * v[S + k] + s.start_im[k] * v[k];
       }
     }
     simd_->scan({v, static_cast<ptrdiff_t>(2 * S)}, rows_each, S, {s.lambda_re, s.lambda_im, 0},
@@ -111,21 +111,21 @@ const float* StepBlock::branch_input(const float* x, size_t rows, float* normed)
 }
 
 void StepBlock::finish(float* x, const float* u, float* y, size_t rows, float* scratch) const {
-  const System& system = parameters_.system;
+  const DiagonalLayer& layer = parameters_.layer;
   const size_t D = config_.D, G = glu_width(config_);
   float* const h = scratch;
   float* const g = h + rows * D;
   const bool exact = config_.activation == Activation::exact_glu;
   const auto preactivate = exact ? simd_->preactivate_exact : simd_->preactivate;
-  preactivate(y, D, u, D, system.D, system.e, nullptr, h, D, rows, D);
+  preactivate(y, D, u, D, layer.D, layer.e, nullptr, h, D, rows, D);
   if (G == 0) {
     simd_->residual(h, D, x, D, x, D, rows, D, nullptr);
   } else {
     product(h, D, glu_, G, nullptr, rows, g);
     const bool full = has_value(config_.activation);
     float* const q = full ? g : config_.activation == Activation::half_glu1 ? h : y;
-    simd_->gate(q, full ? G : D, full ? parameters_.glu_b1 : nullptr, full ? g + D : g, G,
-                parameters_.glu_b2, nullptr, x, D, x, D, rows, D, nullptr);
+    simd_->gate(q, full ? G : D, full ? parameters_.value_bias : nullptr, full ? g + D : g, G,
+                parameters_.gate_bias, nullptr, x, D, x, D, rows, D, nullptr);
   }
   if (config_.norm != Norm::none && !config_.prenorm) norm(x, rows, x);
 }
@@ -141,7 +141,7 @@ void StepBlock::run(float* x, size_t rows, const StepState* states, size_t state
   if (channels_) {
     channels_->run(u, rows, states, state_count, y, scratch);
   } else {
-    product(u, D, W_, S2, parameters_.system.b, rows, v);
+    product(u, D, W_, S2, parameters_.layer.b, rows, v);
     scan(v, rows, states, state_count);
     product(v, S2, V_, D, nullptr, rows, y);
   }

@@ -11,7 +11,7 @@ namespace rotrnn::kernels {
 struct Table;
 
 /// Where the state of a stream is, and whether it is at its beginning (the state is then zero and,
-/// with kappa, is set by the first row).
+/// with start, is set by the first row).
 struct StepState {
   float* state;
   bool fresh;
@@ -28,11 +28,11 @@ class StepBlock {
   /// Packs the weights into `memory`; what `parameters` points to besides must outlive this.
   StepBlock(const BlockConfig& config, const BlockParameters& parameters, Arena& memory);
 
-  /// A block whose system is one of channels: of that in `parameters` only D is used.
+  /// A block with a layer of channels: of the one in `parameters` only D is used.
   StepBlock(const BlockConfig& config, const BlockParameters& parameters,
-            const ChannelParameters& channels, Arena& memory);
+            const ChannelStepLayer& channels, Arena& memory);
 
-  /// Floats of a state: [2S], or that of ChannelSteps. States and scratch are aligned to a cache
+  /// Floats of a state: [2S], or that of ChannelStepper. States and scratch are aligned to a cache
   /// line.
   size_t state_size() const;
   /// |z|, the norm of a state over all its complex numbers.
@@ -47,7 +47,7 @@ class StepBlock {
 
   /// The channels of such a block, else null; and, for whole sequences, what is before and behind
   /// them: u, which is x or made in `normed`, and x from y = the channels of u.
-  const ChannelSteps* channels() const { return channels_ ? &*channels_ : nullptr; }
+  const ChannelStepper* channels() const { return channels_ ? &*channels_ : nullptr; }
   bool norms_input() const { return config_.norm != Norm::none && config_.prenorm; }
   const float* branch_input(const float* x, size_t rows, float* normed) const;
   void finish(float* x, const float* u, float* y, size_t rows, float* scratch) const;
@@ -63,7 +63,7 @@ class StepBlock {
   BlockConfig config_;
   BlockParameters parameters_;
   const float *W_ = nullptr, *V_ = nullptr, *glu_ = nullptr;  // packed
-  std::optional<ChannelSteps> channels_;
+  std::optional<ChannelStepper> channels_;
 };
 
 }  // namespace rotrnn::kernels

@@ -11,7 +11,7 @@ namespace rotrnn::kernels {
 namespace {
 
 /// The scalars of one head and their derivatives.
-struct Head {
+struct HeadScalars {
   double gamma, dgamma;   // γ, ∂γ/∂gamma_log
   double square;          // ‖B‖²
   double gain;            // ξ, α or 1
@@ -22,8 +22,8 @@ struct Head {
 };
 
 template <class Q>
-Head make_head(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size_t h) {
-  Head r{};
+HeadScalars make_head(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size_t h) {
+  HeadScalars r{};
   const double rate = std::exp(static_cast<double>(p.gamma_log[h]));
   r.gamma = std::exp(-rate);
   r.dgamma = -r.gamma * rate;
@@ -51,13 +51,13 @@ Head make_head(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, size
   return r;
 }
 
-/// κ = w·e^{-iθ}, w = ((1-r²)^{-½} - 1)/r, written so that small r keeps its digits.
-double kappa_size(const Head& head) {
+/// start = w·e^{-iθ}, w = ((1-r²)^{-½} - 1)/r, written so that small r keeps its digits.
+double start_size(const HeadScalars& head) {
   const double q = std::sqrt(head.rest);
   return head.radius / (q + q * q);
 }
 
-double kappa_slope(const Head& head) {  // ∂w/∂r
+double start_slope(const HeadScalars& head) {  // ∂w/∂r
   const double q = std::sqrt(head.rest), r = head.radius, sum = q + q * q;
   return 1 / sum + r * r * (1 + 2 * q) / (q * sum * sum);
 }
@@ -88,16 +88,16 @@ std::vector<double> skew(const RotrnnMapSizes& s, const RotrnnParameters<const Q
 }
 
 template <class T, class Q>
-void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, const Head& head,
-                  size_t h, const RotrnnSystem<T>& out) {
+void write_lambda(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p,
+                  const HeadScalars& head, size_t h, const DiagonalFields<T*>& out) {
   for (size_t j = 0; j < s.pairs(); ++j) {
     const double theta = angle(s, p, h, j);
     const size_t i = h * s.pairs() + j;
     out.lambda_re[i] = static_cast<T>(head.radius * std::cos(theta));
     out.lambda_im[i] = static_cast<T>(head.radius * std::sin(theta));
     if (!s.stationary) continue;
-    out.kappa_re[i] = static_cast<T>(kappa_size(head) * std::cos(theta));
-    out.kappa_im[i] = static_cast<T>(-kappa_size(head) * std::sin(theta));
+    out.start_re[i] = static_cast<T>(start_size(head) * std::cos(theta));
+    out.start_im[i] = static_cast<T>(-start_size(head) * std::sin(theta));
   }
 }
 
@@ -147,10 +147,10 @@ void write_v(const RotrnnMapSizes& s, Size size, const Q* C, const double* P, si
   }
 }
 
-/// Gradients of λ and κ: to θ, and (returned) to |λ|.
+/// Gradients of λ and start: to θ, and (returned) to |λ|.
 template <class T, class Q>
 double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p,
-                       const Head& head, size_t h, const RotrnnSystem<const T>& d,
+                       const HeadScalars& head, size_t h, const DiagonalFields<const T*>& d,
                        const RotrnnParameters<T>& out) {
   double radius = 0;
   for (size_t j = 0; j < s.pairs(); ++j) {
@@ -163,10 +163,10 @@ double lambda_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>&
       radius += re * c + im * sn;
       theta += head.radius * (im * c - re * sn);
     }
-    if (s.stationary && d.kappa_re != nullptr) {
-      const double re = static_cast<double>(d.kappa_re[i]), im = static_cast<double>(d.kappa_im[i]);
-      radius += kappa_slope(head) * (re * c - im * sn);
-      theta += kappa_size(head) * (-re * sn - im * c);
+    if (s.stationary && d.start_re != nullptr) {
+      const double re = static_cast<double>(d.start_re[i]), im = static_cast<double>(d.start_im[i]);
+      radius += start_slope(head) * (re * c - im * sn);
+      theta += start_size(head) * (-re * sn - im * c);
     }
     if (j >= s.angles()) continue;
     const double chain = s.theta_log ? angle(s, p, h, j) : 1;
@@ -238,9 +238,9 @@ void v_backward(const RotrnnMapSizes& s, Size size, const Q* C, const double* P,
 
 template <class T, class Q>
 void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, const double* P,
-                   size_t h, const RotrnnSystem<const T>& d, const RotrnnParameters<T>& out) {
+                   size_t h, const DiagonalFields<const T*>& d, const RotrnnParameters<T>& out) {
   const size_t dh = s.head(), count = dh * s.D;
-  const Head head = make_head(s, p, h);
+  const HeadScalars head = make_head(s, p, h);
   const double dradius = lambda_backward(s, p, head, h, d, out);
   std::vector<double> dB(count, 0.0), dP(dh * dh, 0.0), dA(dh * dh);
   double dgain = w_backward(s, p, head.gain, P, h, d.W, dB, dP.data());
@@ -269,18 +269,18 @@ void head_backward(const RotrnnMapSizes& s, const RotrnnParameters<const Q>& p, 
 }
 
 template <class T, class Q>
-void head_forward(const RotrnnMapSizes& s, const RotrnnForward<T, Q>& layer, size_t h) {
-  const auto& [p, out, P] = layer;
+void head_forward(const RotrnnMapSizes& s, const RotrnnForward<T, Q>& job, size_t h) {
+  const auto& [p, out, P] = job;
   const size_t d = s.head();
-  const Head head = make_head(s, p, h);
+  const HeadScalars head = make_head(s, p, h);
   double* rotation = P + h * d * d;
   expm_skew(skew(s, p, h).data(), rotation, d);
   write_lambda(s, p, head, h, out);
   write_w(s, p, head.gain, rotation, h, out.W);
   with_size(d, [&](auto size) {
-    write_v(s, size, layer.parameters.C, rotation, h, layer.system.V);
+    write_v(s, size, job.parameters.C, rotation, h, job.layer.V);
     if (!s.bidirectional) return;
-    write_v(s, size, layer.parameters.C_reverse, rotation, h, layer.system.V_reverse);
+    write_v(s, size, job.parameters.C_reverse, rotation, h, job.layer.V_reverse);
   });
 }
 
@@ -307,8 +307,8 @@ template <class T, class Q>
 void rotrnn_map_backward(const RotrnnMapSizes& s,
                          std::type_identity_t<std::span<const RotrnnBackward<T, Q>>> layers) {
   for_heads(s, layers.size(), [&](size_t i, size_t h) {
-    const auto& [parameters, P, dsystem, dparameters] = layers[i];
-    head_backward(s, parameters, P + h * s.head() * s.head(), h, dsystem, dparameters);
+    const auto& [parameters, P, dlayer, dparameters] = layers[i];
+    head_backward(s, parameters, P + h * s.head() * s.head(), h, dlayer, dparameters);
   });
 }
 

@@ -5,17 +5,19 @@
 #include <type_traits>
 
 #include "rotrnn/kernels/maps/normalisation.h"
+#include "rotrnn/spec/description.h"
 
-/// RotRNN's parameter map, fused (docs/layers.md): parameters to the diagonal system, per head
+/// RotRNN's parameter map, fused (docs/layers.md): parameters to a Diagonal (spec/description.h),
+/// per head
 ///   γ = exp(-exp(gamma_log)),  P = expm(M - Mᵀ),  λ = γ·e^{iθ}
 ///   W = rows of ξPᵀB (even rows: re plane, odd: im plane),  V = columns of C P likewise
 ///   xi: ξ = sqrt(c(1-γ²)/‖B‖²);  alpha: α = 1/sqrt(cγ² + ‖B‖²) takes ξ's place and scales λ;
 ///   none: ξ = 1.
 /// Odd dh: one more state with θ = 0, whose im row in W and im column in V are zero.
-/// stationary: κ = ((1-|λ|²)^{-½} - 1)/λ.
+/// stationary: start = ((1-|λ|²)^{-½} - 1)/λ.
 /// theta_log: what is given for θ is its logarithm.
 /// All in double inside; Parameter (float or double) is the type of the parameters, T that of the
-/// system and of all gradients.
+/// layer and of all gradients.
 namespace rotrnn::kernels {
 
 struct RotrnnMapSizes {
@@ -38,28 +40,21 @@ struct RotrnnParameters {
     *C_reverse = nullptr;
 };
 
-/// lambda [S] each, W [2S, D], V [D, 2S], V_reverse [D, 2S], kappa [S] each (stationary only).
-template <class T>
-struct RotrnnSystem {
-  T *lambda_re = nullptr, *lambda_im = nullptr, *W = nullptr, *V = nullptr, *V_reverse = nullptr,
-    *kappa_re = nullptr, *kappa_im = nullptr;
-};
-
 /// The map of one layer; P [H, dh, dh] is for backward.
 template <class T, class Parameter = T>
 struct RotrnnForward {
   RotrnnParameters<const Parameter> parameters;
-  RotrnnSystem<T> system;
+  DiagonalFields<T*> layer;  // but D, b and e; start if stationary
   double* P;
 };
 
-/// Its derivative: gradients of the parameters, each overwritten, given those of the system (those
-/// of λ and κ may be null: zero).
+/// Its derivative: gradients of the parameters, each overwritten, given those of the layer (those
+/// of λ and start may be null: zero).
 template <class T, class Parameter = T>
 struct RotrnnBackward {
   RotrnnParameters<const Parameter> parameters;
   const double* P;
-  RotrnnSystem<const T> dsystem;
+  DiagonalFields<const T*> dlayer;
   RotrnnParameters<T> dparameters;
 };
 

@@ -227,17 +227,17 @@ Values<T> normalise_backward(const Normed<T>& f, const Values<T>& dout, size_t n
 
 /// Parameters, inputs and their gradients alike. Empty: absent.
 template <class T>
-struct BlockValues {
-  Values<T> x, W, V, V_reverse, lambda_re, lambda_im, D, b, e, kappa_re, kappa_im;
-  Values<T> glu_w1, glu_b1, glu_w2, glu_b2, norm_weight, norm_bias, initial, initial_reverse;
+struct BlockValues : DiagonalFields<Values<T>> {
+  Values<T> x, value_weight, value_bias, gate_weight, gate_bias, norm_weight, norm_bias, initial,
+      initial_reverse;
 
   /// Every tensor with its name.
   template <class F>
   void each(const F& f) {
-    f("x", x), f("W", W), f("V", V), f("V_reverse", V_reverse), f("lambda_re", lambda_re);
-    f("lambda_im", lambda_im), f("D", D), f("b", b), f("e", e), f("kappa_re", kappa_re);
-    f("kappa_im", kappa_im), f("glu_w1", glu_w1), f("glu_b1", glu_b1), f("glu_w2", glu_w2);
-    f("glu_b2", glu_b2), f("norm_weight", norm_weight), f("norm_bias", norm_bias);
+    DiagonalFields<Values<T>>::each([&](const char* name, Values<T>& v, auto) { f(name, v); });
+    f("x", x), f("value_weight", value_weight), f("value_bias", value_bias),
+        f("gate_weight", gate_weight);
+    f("gate_bias", gate_bias), f("norm_weight", norm_weight), f("norm_bias", norm_bias);
     f("initial", initial), f("initial_reverse", initial_reverse);
   }
 };
@@ -265,8 +265,8 @@ std::vector<std::complex<T>> start_state(const BlockValues<T>& p, const Values<T
   for (size_t i = 0; i < S; ++i) {
     if (!given.empty()) {
       start[i] = state_at(given, sequence, i, S);
-    } else if (!p.kappa_re.empty() && !order.empty()) {
-      start[i] = std::complex<T>(p.kappa_re[i], p.kappa_im[i]) * state_at(v, order[0], i, S);
+    } else if (!p.start_re.empty() && !order.empty()) {
+      start[i] = std::complex<T>(p.start_re[i], p.start_im[i]) * state_at(v, order[0], i, S);
     }
   }
   return start;
@@ -281,8 +281,8 @@ struct LayerTwin {
 
 /// The diagonal system: v, z, the final states, and y without D⊙u + e.
 template <class T>
-void diagonal_forward(const BlockConfig& c, const Sequences& sequences, const BlockValues<T>& p,
-                      const Values<T>& u, BlockTrace<T>& f) {
+void diagonal_forward(const BlockConfig& c, const PackedSequences& sequences,
+                      const BlockValues<T>& p, const Values<T>& u, BlockTrace<T>& f) {
   const size_t D = c.D, S = c.S, n = sequences.tokens(), directions = c.bidirectional ? 2 : 1;
   const size_t stride = p.lambda_re.size() == S && n != 1 ? 0 : S;
   f.v = product(u, transpose(p.W, 2 * S, D), n, D, 2 * S);
@@ -306,7 +306,7 @@ void diagonal_forward(const BlockConfig& c, const Sequences& sequences, const Bl
 }
 
 template <class T>
-BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
+BlockTrace<T> block_forward(const BlockConfig& c, const PackedSequences& sequences,
                             const BlockValues<T>& p, const Values<T>& mask1, const Values<T>& mask2,
                             const LayerTwin<T>* layer = nullptr) {
   const size_t D = c.D, n = sequences.tokens();
@@ -344,11 +344,11 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
   if (plain) {
     for (size_t i = 0; i < n * D; ++i) f.out[i] += f.h[i];
   } else {
-    f.s = product(f.h, transpose(p.glu_w2, D, D), n, D, D);
-    for (size_t i = 0; i < n * D; ++i) f.s[i] = sigmoid(f.s[i] + at_or(p.glu_b2, i % D, T(0)));
+    f.s = product(f.h, transpose(p.gate_weight, D, D), n, D, D);
+    for (size_t i = 0; i < n * D; ++i) f.s[i] = sigmoid(f.s[i] + at_or(p.gate_bias, i % D, T(0)));
     if (exact || c.activation == Activation::full_glu) {
-      f.p = product(f.h, transpose(p.glu_w1, D, D), n, D, D);
-      for (size_t i = 0; i < n * D; ++i) f.p[i] += at_or(p.glu_b1, i % D, T(0));
+      f.p = product(f.h, transpose(p.value_weight, D, D), n, D, D);
+      for (size_t i = 0; i < n * D; ++i) f.p[i] += at_or(p.value_bias, i % D, T(0));
     } else {
       f.p = c.activation == Activation::half_glu1 ? f.h : f.y;
     }
@@ -366,7 +366,7 @@ BlockTrace<T> block_forward(const BlockConfig& c, const Sequences& sequences,
 
 /// Its adjoint: the gradient of u by way of W, from that of y; those of the system into g.
 template <class T>
-Values<T> diagonal_backward(const BlockConfig& c, const Sequences& sequences,
+Values<T> diagonal_backward(const BlockConfig& c, const PackedSequences& sequences,
                             const BlockValues<T>& p, const Values<T>& u, const BlockTrace<T>& f,
                             const Values<T>& dy, const Values<T>& dfinal,
                             const Values<T>& dfinal_reverse, BlockValues<T>& g) {
@@ -387,12 +387,13 @@ Values<T> diagonal_backward(const BlockConfig& c, const Sequences& sequences,
       for (size_t k = 0; k < S; ++k) {
         if (!given.empty()) {
           set_state(given, i, k, S, start[k]);
-        } else if (!p.kappa_re.empty() && !order.empty()) {
-          const std::complex<T> kappa(p.kappa_re[k], p.kappa_im[k]);
+        } else if (!p.start_re.empty() && !order.empty()) {
+          const std::complex<T> factor(p.start_re[k], p.start_im[k]);
           const auto q = start[k] * std::conj(state_at(f.v, order[0], k, S));
-          g.kappa_re[k] += q.real();
-          g.kappa_im[k] += q.imag();
-          set_state(dz, order[0], k, S, state_at(dz, order[0], k, S) + start[k] * std::conj(kappa));
+          g.start_re[k] += q.real();
+          g.start_im[k] += q.imag();
+          set_state(dz, order[0], k, S,
+                    state_at(dz, order[0], k, S) + start[k] * std::conj(factor));
         }
       }
     }
@@ -407,7 +408,7 @@ Values<T> diagonal_backward(const BlockConfig& c, const Sequences& sequences,
 
 /// Gradients of Σ dout⊙out + Σ dfinal⊙final.
 template <class T>
-BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
+BlockValues<T> block_backward(const BlockConfig& c, const PackedSequences& sequences,
                               const BlockValues<T>& p, const Values<T>& mask1,
                               const Values<T>& mask2, const BlockTrace<T>& f, Values<T> dout,
                               const Values<T>& dfinal, const Values<T>& dfinal_reverse,
@@ -439,16 +440,16 @@ BlockValues<T> block_backward(const BlockConfig& c, const Sequences& sequences,
       const T o = dout[i] * (exact ? T(1) : mask(mask2, i));
       dp[i] = o * f.s[i];
       ds[i] = o * f.p[i] * f.s[i] * (T(1) - f.s[i]);
-      if (!g.glu_b2.empty()) g.glu_b2[i % D] += ds[i];
+      if (!g.gate_bias.empty()) g.gate_bias[i % D] += ds[i];
     }
-    g.glu_w2 = product(transpose(ds, n, D), f.h, D, n, D);
-    dh = product(ds, p.glu_w2, n, D, D);
+    g.gate_weight = product(transpose(ds, n, D), f.h, D, n, D);
+    dh = product(ds, p.gate_weight, n, D, D);
     if (exact || c.activation == Activation::full_glu) {
-      g.glu_w1 = product(transpose(dp, n, D), f.h, D, n, D);
-      const auto more = product(dp, p.glu_w1, n, D, D);
+      g.value_weight = product(transpose(dp, n, D), f.h, D, n, D);
+      const auto more = product(dp, p.value_weight, n, D, D);
       for (size_t i = 0; i < n * D; ++i) {
         dh[i] += more[i];
-        if (!g.glu_b1.empty()) g.glu_b1[i % D] += dp[i];
+        if (!g.value_bias.empty()) g.value_bias[i % D] += dp[i];
       }
     } else {
       Values<T>& direct = c.activation == Activation::half_glu1 ? dh : dy;

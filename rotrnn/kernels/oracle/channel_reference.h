@@ -11,16 +11,15 @@ namespace rotrnn::kernels::reference {
 
 /// Parameters, inputs and their gradients alike. Empty: absent.
 template <class T>
-struct ChannelValues {
-  Values<T> u, lambda_re, lambda_im, c_re, c_im, c_reverse_re, c_reverse_im, skip, initial;
+struct ChannelValues : ChannelFields<Values<T>> {
+  Values<T> u, initial;
   Values<T> initial_reverse;  // the kernel has none: zero there
 
   /// Every tensor with its name.
   template <class F>
   void each(const F& f) {
-    f("u", u), f("lambda_re", lambda_re), f("lambda_im", lambda_im), f("c_re", c_re);
-    f("c_im", c_im), f("c_reverse_re", c_reverse_re), f("c_reverse_im", c_reverse_im);
-    f("skip", skip), f("initial", initial), f("initial_reverse", initial_reverse);
+    ChannelFields<Values<T>>::each([&](const char* name, Values<T>& v, auto) { f(name, v); });
+    f("u", u), f("initial", initial), f("initial_reverse", initial_reverse);
   }
 };
 
@@ -47,7 +46,7 @@ std::vector<std::complex<T>> channel_states(const Values<T>& u, size_t D, size_t
 
 /// Calls f(sequence, state n, channel d) for all there are.
 template <class F>
-void for_channel_states(const Sequences& sequences, size_t D, size_t N, const F& f) {
+void for_channel_states(const PackedSequences& sequences, size_t D, size_t N, const F& f) {
   for (size_t i = 0; i < sequences.count; ++i) {
     for (size_t n = 0; n < N; ++n) {
       for (size_t d = 0; d < D; ++d) f(i, n, d);
@@ -56,12 +55,12 @@ void for_channel_states(const Sequences& sequences, size_t D, size_t N, const F&
 }
 
 template <class T>
-ChannelResult<T> channel_forward(const Sequences& sequences, size_t D, size_t N,
+ChannelResult<T> channel_forward(const PackedSequences& sequences, size_t D, size_t N,
                                  const ChannelValues<T>& v) {
   const size_t states = sequences.count * 2 * N * D;
   ChannelResult<T> r{Values<T>(v.u.size()), Values<T>(states), {}};
   if (!v.c_reverse_re.empty()) r.final_reverse.resize(states);
-  for (size_t i = 0; i < v.u.size(); ++i) r.y[i] = at_or(v.skip, i % D, T(0)) * v.u[i];
+  for (size_t i = 0; i < v.u.size(); ++i) r.y[i] = at_or(v.D, i % D, T(0)) * v.u[i];
   const auto given = [&](const Values<T>& states, size_t i, size_t at) {
     return states.empty() ? std::complex<T>() : state_at(states, i, at, N * D);
   };
@@ -84,14 +83,14 @@ ChannelResult<T> channel_forward(const Sequences& sequences, size_t D, size_t N,
 
 /// Gradients of Σ dy⊙y + Σ dfinal⊙final, of both directions.
 template <class T>
-ChannelValues<T> channel_backward(const Sequences& sequences, size_t D, size_t N,
+ChannelValues<T> channel_backward(const PackedSequences& sequences, size_t D, size_t N,
                                   const ChannelValues<T>& v, const Values<T>& dy,
                                   const Values<T>& dfinal, const Values<T>& dfinal_reverse = {}) {
   ChannelValues<T> g = v;
   g.each([](const char*, Values<T>& x) { std::fill(x.begin(), x.end(), T(0)); });
   for (size_t i = 0; i < v.u.size(); ++i) {
-    g.u[i] = at_or(v.skip, i % D, T(0)) * dy[i];
-    if (!g.skip.empty()) g.skip[i % D] += v.u[i] * dy[i];
+    g.u[i] = at_or(v.D, i % D, T(0)) * dy[i];
+    if (!g.D.empty()) g.D[i % D] += v.u[i] * dy[i];
   }
   const auto add = [](Values<T>& re, Values<T>& im, size_t at, std::complex<T> value) {
     re[at] += value.real();

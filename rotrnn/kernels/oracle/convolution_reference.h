@@ -29,7 +29,7 @@ struct ConvolutionValues {
 
 /// Adds Σ_{s≤t} K_{t-s} u_s to y_t; with `reverse` Σ_{s>t} K_{s-t-1} u_s.
 template <class T>
-void add_convolution(const Sequences& sequences, size_t D, const Values<T>& K, bool reverse,
+void add_convolution(const PackedSequences& sequences, size_t D, const Values<T>& K, bool reverse,
                      const Values<T>& u, Values<T>& y) {
   for (size_t i = 0; i < sequences.count; ++i) {
     const size_t begin = sequences.begin(i), end = sequences.end(i);
@@ -44,7 +44,7 @@ void add_convolution(const Sequences& sequences, size_t D, const Values<T>& K, b
 
 /// Its adjoint; adds to both.
 template <class T>
-void add_convolution_backward(const Sequences& sequences, size_t D, const Values<T>& K,
+void add_convolution_backward(const PackedSequences& sequences, size_t D, const Values<T>& K,
                               bool reverse, const Values<T>& u, const Values<T>& dy, Values<T>& du,
                               Values<T>& dK) {
   for (size_t i = 0; i < sequences.count; ++i) {
@@ -81,7 +81,7 @@ inline std::vector<std::vector<size_t>> combinations(size_t end, size_t w, size_
 
 /// f(token, order, the tokens of the product) for all products that are not 0.
 template <class F>
-void for_products(const Sequences& sequences, size_t orders, bool reference, const F& f) {
+void for_products(const PackedSequences& sequences, size_t orders, bool reference, const F& f) {
   for (size_t i = 0; i < sequences.count; ++i) {
     const size_t begin = sequences.begin(i), end = sequences.end(i);
     for (size_t p = 2; p <= orders + 1; ++p) {
@@ -105,8 +105,8 @@ void for_products(const Sequences& sequences, size_t orders, bool reference, con
 
 /// Σ_p c_p·Π of p inputs, [n, D].
 template <class T>
-Values<T> product_terms(const Sequences& sequences, size_t D, bool reference, const Values<T>& c,
-                        const Values<T>& u) {
+Values<T> product_terms(const PackedSequences& sequences, size_t D, bool reference,
+                        const Values<T>& c, const Values<T>& u) {
   Values<T> terms(u.size(), T(0));
   for_products(sequences, c.size() / D, reference,
                [&](size_t t, size_t order, const std::vector<size_t>& tokens) {
@@ -121,7 +121,7 @@ Values<T> product_terms(const Sequences& sequences, size_t D, bool reference, co
 
 /// Its adjoint; adds to both.
 template <class T>
-void product_terms_backward(const Sequences& sequences, size_t D, bool reference,
+void product_terms_backward(const PackedSequences& sequences, size_t D, bool reference,
                             const Values<T>& c, const Values<T>& u, const Values<T>& dterms,
                             Values<T>& du, Values<T>& dc) {
   for_products(sequences, c.size() / D, reference,
@@ -144,13 +144,13 @@ void product_terms_backward(const Sequences& sequences, size_t D, bool reference
 
 /// y [n, D] without D⊙u.
 template <class T>
-Values<T> convolution_forward(const Sequences& sequences, size_t D, Products kind,
+Values<T> convolution_forward(const PackedSequences& sequences, size_t D, ProductUse kind,
                               const ConvolutionValues<T>& v) {
   Values<T> driven = v.u, y(v.u.size(), T(0));
   if (!v.products.empty()) {
     const Values<T> terms =
-        product_terms(sequences, D, kind == Products::reference, v.products, v.u);
-    Values<T>& to = kind == Products::inside ? driven : y;
+        product_terms(sequences, D, kind == ProductUse::reference, v.products, v.u);
+    Values<T>& to = kind == ProductUse::inside ? driven : y;
     for (size_t i = 0; i < terms.size(); ++i) to[i] += terms[i];
   }
   add_convolution(sequences, D, v.K, false, driven, y);
@@ -160,11 +160,12 @@ Values<T> convolution_forward(const Sequences& sequences, size_t D, Products kin
 
 /// Gradients of Σ dy⊙y.
 template <class T>
-ConvolutionValues<T> convolution_backward(const Sequences& sequences, size_t D, Products kind,
-                                          const ConvolutionValues<T>& v, const Values<T>& dy) {
+ConvolutionValues<T> convolution_backward(const PackedSequences& sequences, size_t D,
+                                          ProductUse kind, const ConvolutionValues<T>& v,
+                                          const Values<T>& dy) {
   ConvolutionValues<T> g = v;
   g.each([](const char*, Values<T>& x) { std::fill(x.begin(), x.end(), T(0)); });
-  const bool products = !v.products.empty(), inside = products && kind == Products::inside;
+  const bool products = !v.products.empty(), inside = products && kind == ProductUse::inside;
   Values<T> driven = v.u, ddriven(v.u.size(), T(0));
   if (inside) {
     const Values<T> terms = product_terms(sequences, D, false, v.products, v.u);
@@ -173,7 +174,7 @@ ConvolutionValues<T> convolution_backward(const Sequences& sequences, size_t D, 
   add_convolution_backward(sequences, D, v.K, false, driven, dy, ddriven, g.K);
   for (size_t i = 0; i < g.u.size(); ++i) g.u[i] += ddriven[i];
   if (products) {
-    product_terms_backward(sequences, D, kind == Products::reference, v.products, v.u,
+    product_terms_backward(sequences, D, kind == ProductUse::reference, v.products, v.u,
                            inside ? ddriven : dy, g.u, g.products);
   }
   if (!v.K_reverse.empty()) {

@@ -25,7 +25,7 @@ constexpr size_t kMostGroups = 16;
 constexpr size_t kItems = 128;
 
 /// kChannels channels, or the last ones.
-struct Group {
+struct ChannelGroup {
   size_t index, begin, width;
 };
 
@@ -37,21 +37,21 @@ struct Span {
 
 /// A group's parameters: planes [N, 2, kChannels], zero beyond its width.
 struct GroupParameters {
-  float *lambda, *c, *c_reverse, *skip;
+  float *lambda, *c, *c_reverse, *D;
 };
 
 /// A group's gradient sums [N, 4, kChannels] (u·h, u·p) per direction and of the final states'
 /// part.
 struct GroupSums {
-  double *forward, *reverse, *final, *skip;
+  double *forward, *reverse, *final, *D;
 };
 
 /// What a thread works with: a tile and states for each group of a span.
-struct Workspace {
+struct ChannelWorkspace {
   float *u, *y, *dy, *state, *final_state;
 };
 
-/// Rows of `width` floats into tiles of kChannels, one a group; zero beyond the width.
+/// Rows of `width` floats into tiles of kChannels, one per group; zero beyond the width.
 void load_rows(const float* from, size_t ld, size_t rows, size_t width, float* tiles) {
   const size_t whole = width / kChannels, rest = width % kChannels;
   for (size_t t = 0; t < rows; ++t) {
@@ -78,11 +78,11 @@ void store_rows(const float* tiles, size_t rows, size_t width, float* to, size_t
   }
 }
 
-/// to = skip⊙x, a tile.
-void scale_rows(const float* x, const float* skip, size_t rows, float* to) {
+/// to = D⊙x, for one tile.
+void scale_rows(const float* x, const float* D, size_t rows, float* to) {
   for (size_t t = 0; t < rows; ++t) {
     for (size_t i = 0; i < kChannels; ++i) {
-      to[t * kChannels + i] = skip[i] * x[t * kChannels + i];
+      to[t * kChannels + i] = D[i] * x[t * kChannels + i];
     }
   }
 }
@@ -104,19 +104,19 @@ Complex conjugate_product(Complex a, Complex b) {  // conj(a)·b
 }
 
 /// What both passes share: the parameters by groups, and who does what.
-class Call {
+class ChannelCall {
  public:
-  Call(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
-       const ChannelInput& input, bool backward, Arena& scratch)
+  ChannelCall(const ChannelConfig& config, const PackedSequences& sequences,
+              const ChannelLayer& layer, const ChannelInput& input, bool backward, Arena& scratch)
       : sequences_(sequences),
-        system_(system),
+        layer_(layer),
         input_(input),
         simd_(table()),
-        D_(system.D),
-        N_(system.N),
-        plane_(system.N * kChannels),
-        groups_((system.D + kChannels - 1) / kChannels),
-        bidirectional_(system.c_reverse_re != nullptr),
+        D_(static_cast<size_t>(layer.width)),
+        N_(static_cast<size_t>(layer.states)),
+        plane_(N_ * kChannels),
+        groups_((D_ + kChannels - 1) / kChannels),
+        bidirectional_(layer.c_reverse_re != nullptr),
         threads_(config.threads > 0 ? config.threads : available_threads()) {
     scratch.reset();
     if (groups_ == 0) return;
@@ -128,7 +128,7 @@ class Call {
       parameters_[g].lambda = scratch.take<float>(2 * plane_);
       parameters_[g].c = scratch.take<float>(2 * plane_);
       parameters_[g].c_reverse = bidirectional_ ? scratch.take<float>(2 * plane_) : nullptr;
-      parameters_[g].skip = scratch.take<float>(kChannels);
+      parameters_[g].D = scratch.take<float>(kChannels);
     }
     const size_t threads = static_cast<size_t>(threads_);
     // Per group: tiles, and in planes parameters, states and (two floats each) sums.
@@ -136,15 +136,15 @@ class Call {
         sizeof(float) * ((backward ? 3 : 2) * kTileSize + (backward ? 4 + 4 + 8 : 4 + 2) * plane_);
     const size_t most = std::clamp<size_t>(kSpanBytes / bytes, 1, kMostGroups);
     span_ = std::clamp<size_t>(parts_ * groups_ / (4 * threads), 1, most);
-    spaces_ = scratch.take<Workspace>(threads);
+    spaces_ = scratch.take<ChannelWorkspace>(threads);
     for (size_t t = 0; t < threads; ++t) {
-      Workspace& w = spaces_[t];
+      ChannelWorkspace& w = spaces_[t];
       for (float** tiles : {&w.u, &w.y, &w.dy}) *tiles = scratch.take<float>(span_ * kTileSize);
       for (float** states : {&w.state, &w.final_state}) {
         *states = scratch.take<float>(span_ * 4 * plane_);
       }
     }
-    for_groups([this](const Group& group) { pack(group); });
+    for_groups([this](const ChannelGroup& group) { pack(group); });
   }
 
  protected:
@@ -186,7 +186,7 @@ class Call {
     }
   }
 
-  Group group(size_t index) const {
+  ChannelGroup group(size_t index) const {
     const size_t begin = index * kChannels;
     return {index, begin, std::min(kChannels, D_ - begin)};
   }
@@ -198,22 +198,22 @@ class Call {
   }
 
   /// A plane [N, D], the group's part of it, into every `stride`-th row of kChannels.
-  void load_plane(const float* from, const Group& group, float* to, size_t stride) const {
+  void load_plane(const float* from, const ChannelGroup& group, float* to, size_t stride) const {
     for (size_t n = 0; n < N_; ++n) {
       load_rows(from + n * D_ + group.begin, D_, 1, group.width, to + n * stride * kChannels);
     }
   }
 
   /// The states of a sequence among `states`, as planes of every `stride`-th row.
-  void load_states(const float* states, size_t sequence, const Group& group, float* to,
+  void load_states(const float* states, size_t sequence, const ChannelGroup& group, float* to,
                    size_t stride) const {
     const float* from = states + sequence * 2 * N_ * D_;
     load_plane(from, group, to, stride);
     load_plane(from + N_ * D_, group, to + kChannels, stride);
   }
 
-  const Sequences& sequences_;
-  const ChannelSystem& system_;
+  const PackedSequences& sequences_;
+  const ChannelLayer& layer_;
   const ChannelInput& input_;
   const Table& simd_;
   const size_t D_, N_, plane_, groups_;
@@ -222,7 +222,7 @@ class Call {
   size_t parts_ = 0, span_ = 1;
   size_t* part_begin_ = nullptr;
   GroupParameters* parameters_ = nullptr;
-  Workspace* spaces_ = nullptr;
+  ChannelWorkspace* spaces_ = nullptr;
   std::atomic<size_t> next_{0};
 
  private:
@@ -238,29 +238,30 @@ class Call {
     part_begin_[parts_] = sequences_.count;
   }
 
-  void pack(const Group& group) const {
+  void pack(const ChannelGroup& group) const {
     const GroupParameters& p = parameters_[group.index];
-    load_plane(system_.lambda_re, group, p.lambda, 2);
-    load_plane(system_.lambda_im, group, p.lambda + kChannels, 2);
-    load_plane(system_.c_re, group, p.c, 2);
-    load_plane(system_.c_im, group, p.c + kChannels, 2);
+    load_plane(layer_.lambda_re, group, p.lambda, 2);
+    load_plane(layer_.lambda_im, group, p.lambda + kChannels, 2);
+    load_plane(layer_.c_re, group, p.c, 2);
+    load_plane(layer_.c_im, group, p.c + kChannels, 2);
     if (bidirectional_) {
-      load_plane(system_.c_reverse_re, group, p.c_reverse, 2);
-      load_plane(system_.c_reverse_im, group, p.c_reverse + kChannels, 2);
+      load_plane(layer_.c_reverse_re, group, p.c_reverse, 2);
+      load_plane(layer_.c_reverse_im, group, p.c_reverse + kChannels, 2);
     }
-    std::memset(p.skip, 0, kChannels * sizeof(float));
-    if (system_.skip != nullptr) load_rows(system_.skip + group.begin, D_, 1, group.width, p.skip);
+    std::memset(p.D, 0, kChannels * sizeof(float));
+    if (layer_.D != nullptr) load_rows(layer_.D + group.begin, D_, 1, group.width, p.D);
   }
 };
 
-class Forward : Call {
+class ChannelForward : ChannelCall {
  public:
-  Forward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
-          const ChannelInput& input, const ChannelOutput& output, Arena& scratch)
-      : Call(config, sequences, system, input, false, scratch), output_(output) {}
+  ChannelForward(const ChannelConfig& config, const PackedSequences& sequences,
+                 const ChannelLayer& layer, const ChannelInput& input, const ChannelOutput& output,
+                 Arena& scratch)
+      : ChannelCall(config, sequences, layer, input, false, scratch), output_(output) {}
 
   void run() {
-    for_items([this](size_t part, const Span& span, const Workspace& w) {
+    for_items([this](size_t part, const Span& span, const ChannelWorkspace& w) {
       for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
         run_forward(i, span, w);
         if (bidirectional_) run_reverse(i, span, w);
@@ -269,26 +270,26 @@ class Forward : Call {
   }
 
  private:
-  void run_forward(size_t sequence, const Span& span, const Workspace& w) const {
+  void run_forward(size_t sequence, const Span& span, const ChannelWorkspace& w) const {
     std::fill(w.state, w.state + span.count * 2 * plane_, 0.0f);
     if (input_.initial != nullptr) {
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         load_states(input_.initial, sequence, group, w.state + k * 2 * plane_, 2);
       });
     }
     for_tiles(sequence, false, [&](size_t at, size_t rows) {
       load_rows(input_.u + at * D_ + span.begin, D_, rows, span.width, w.u);
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         const GroupParameters& p = parameters_[group.index];
         float *u = w.u + k * kTileSize, *y = w.y + k * kTileSize;
-        scale_rows(u, p.skip, rows, y);
+        scale_rows(u, p.D, rows, y);
         simd_.channel_scan({rows, group.width, N_, false, false, u, p.lambda, p.c}, y,
                            w.state + k * 2 * plane_);
       });
       store_rows(w.y, rows, span.width, output_.y + at * D_ + span.begin, D_);
     });
     if (output_.final == nullptr) return;
-    for_span(span, [&](const Group& group, size_t k) {
+    for_span(span, [&](const ChannelGroup& group, size_t k) {
       float* to = output_.final + sequence * 2 * N_ * D_ + group.begin;
       for (size_t n = 0; n < N_; ++n) {
         const float* x = w.state + k * 2 * plane_ + n * 2 * kChannels;
@@ -298,13 +299,13 @@ class Forward : Call {
     });
   }
 
-  void run_reverse(size_t sequence, const Span& span, const Workspace& w) const {
+  void run_reverse(size_t sequence, const Span& span, const ChannelWorkspace& w) const {
     std::fill(w.state, w.state + span.count * 2 * plane_, 0.0f);
     for_tiles(sequence, true, [&](size_t at, size_t rows) {
       const size_t from = at * D_ + span.begin;
       load_rows(input_.u + from, D_, rows, span.width, w.u);
       load_rows(output_.y + from, D_, rows, span.width, w.y);
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         const GroupParameters& p = parameters_[group.index];
         simd_.channel_scan(
             {rows, group.width, N_, true, true, w.u + k * kTileSize, p.lambda, p.c_reverse},
@@ -317,12 +318,13 @@ class Forward : Call {
   const ChannelOutput& output_;
 };
 
-class Backward : Call {
+class ChannelBackward : ChannelCall {
  public:
-  Backward(const ChannelConfig& config, const Sequences& sequences, const ChannelSystem& system,
-           const ChannelInput& input, const ChannelOutputGradient& gradient,
-           const ChannelGradients& gradients, Arena& scratch)
-      : Call(config, sequences, system, input, true, scratch),
+  ChannelBackward(const ChannelConfig& config, const PackedSequences& sequences,
+                  const ChannelLayer& layer, const ChannelInput& input,
+                  const ChannelOutputGradient& gradient, const ChannelGradients& gradients,
+                  Arena& scratch)
+      : ChannelCall(config, sequences, layer, input, true, scratch),
         gradient_(gradient),
         gradients_(gradients) {
     const size_t count = parts_ * groups_, size = 4 * plane_;
@@ -331,7 +333,7 @@ class Backward : Call {
       sums_[i].forward = scratch.take<double>(size);
       sums_[i].reverse = bidirectional_ ? scratch.take<double>(size) : nullptr;
       sums_[i].final = gradient.final != nullptr ? scratch.take<double>(size) : nullptr;
-      sums_[i].skip = scratch.take<double>(kChannels);
+      sums_[i].D = scratch.take<double>(kChannels);
     }
     if (gradient.final == nullptr) return;
     // The part of the final states is a walk with dy = 0 and c = 1.
@@ -342,7 +344,7 @@ class Backward : Call {
   }
 
   void run() {
-    for_items([this](size_t part, const Span& span, const Workspace& w) {
+    for_items([this](size_t part, const Span& span, const ChannelWorkspace& w) {
       GroupSums* sums = sums_ + part * groups_ + span.first;
       for (size_t k = 0; k < span.count; ++k) clear(sums[k]);
       for (size_t i = part_begin_[part]; i < part_begin_[part + 1]; ++i) {
@@ -350,7 +352,7 @@ class Backward : Call {
         if (bidirectional_) run_reverse(i, span, w, sums);
       }
     });
-    for_groups([this](const Group& group) { finish(group); });
+    for_groups([this](const ChannelGroup& group) { finish(group); });
   }
 
  private:
@@ -358,18 +360,18 @@ class Backward : Call {
     for (double* sum : {sums.forward, sums.reverse, sums.final}) {
       if (sum != nullptr) std::fill(sum, sum + 4 * plane_, 0.0);
     }
-    std::fill(sums.skip, sums.skip + kChannels, 0.0);
+    std::fill(sums.D, sums.D + kChannels, 0.0);
   }
 
   /// The adjoint of x: from the last token to the first.
-  void run_forward(size_t sequence, const Span& span, const Workspace& w,
+  void run_forward(size_t sequence, const Span& span, const ChannelWorkspace& w,
                    const GroupSums* sums) const {
     const bool final = gradient_.final != nullptr;
     const size_t size = 4 * plane_;
     std::fill(w.state, w.state + span.count * size, 0.0f);
     if (final) {
       std::fill(w.final_state, w.final_state + span.count * size, 0.0f);
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         load_states(gradient_.final, sequence, group, w.final_state + k * size, 4);
       });
     }
@@ -377,11 +379,11 @@ class Backward : Call {
       const size_t from = at * D_ + span.begin;
       load_rows(input_.u + from, D_, rows, span.width, w.u);
       load_rows(gradient_.y + from, D_, rows, span.width, w.dy);
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         const GroupParameters& p = parameters_[group.index];
         float *u = w.u + k * kTileSize, *dy = w.dy + k * kTileSize, *du = w.y + k * kTileSize;
-        scale_rows(dy, p.skip, rows, du);
-        add_products(u, dy, rows, sums[k].skip);
+        scale_rows(dy, p.D, rows, du);
+        add_products(u, dy, rows, sums[k].D);
         simd_.channel_adjoint({rows, group.width, N_, true, false, u, p.lambda, p.c}, dy, du,
                               w.state + k * size, sums[k].forward);
         if (!final) return;
@@ -391,13 +393,13 @@ class Backward : Call {
       store_rows(w.y, rows, span.width, gradients_.u + from, D_);
     });
     if (input_.initial == nullptr && gradients_.initial == nullptr) return;
-    for_span(span, [&](const Group& group, size_t k) {
+    for_span(span, [&](const ChannelGroup& group, size_t k) {
       finish_initial(sequence, group, w.state + k * size, w.final_state + k * size, sums[k]);
     });
   }
 
   /// The adjoint of x←: from the first token to the last, which reads x← after its own time.
-  void run_reverse(size_t sequence, const Span& span, const Workspace& w,
+  void run_reverse(size_t sequence, const Span& span, const ChannelWorkspace& w,
                    const GroupSums* sums) const {
     std::fill(w.state, w.state + span.count * 4 * plane_, 0.0f);
     for_tiles(sequence, false, [&](size_t at, size_t rows) {
@@ -405,7 +407,7 @@ class Backward : Call {
       load_rows(input_.u + from, D_, rows, span.width, w.u);
       load_rows(gradient_.y + from, D_, rows, span.width, w.dy);
       load_rows(gradients_.u + from, D_, rows, span.width, w.y);
-      for_span(span, [&](const Group& group, size_t k) {
+      for_span(span, [&](const ChannelGroup& group, size_t k) {
         const GroupParameters& p = parameters_[group.index];
         simd_.channel_adjoint(
             {rows, group.width, N_, false, true, w.u + k * kTileSize, p.lambda, p.c_reverse},
@@ -416,7 +418,7 @@ class Backward : Call {
   }
 
   /// One step beyond the first token: x_0 takes the part of a sum that u takes later.
-  void finish_initial(size_t sequence, const Group& group, const float* state,
+  void finish_initial(size_t sequence, const ChannelGroup& group, const float* state,
                       const float* final_state, const GroupSums& sums) const {
     const GroupParameters& p = parameters_[group.index];
     const size_t base = sequence * 2 * N_ * D_ + group.begin;
@@ -450,7 +452,7 @@ class Backward : Call {
   }
 
   /// Sums over parts, in order, become gradients.
-  void finish(const Group& group) const {
+  void finish(const ChannelGroup& group) const {
     const GroupParameters& p = parameters_[group.index];
     for (size_t n = 0; n < N_; ++n) {
       for (size_t i = 0; i < group.width; ++i) {
@@ -459,10 +461,10 @@ class Backward : Call {
         Complex c_sum = total(group, &GroupSums::forward, four);
         Complex lambda_sum =
             conjugate_product(complex(p.c, two), total(group, &GroupSums::forward, up));
-        set(gradients_.c_re, gradients_.c_im, to, c_sum);
+        set(gradients_.layer.c_re, gradients_.layer.c_im, to, c_sum);
         if (bidirectional_) {
           c_sum = total(group, &GroupSums::reverse, four);
-          set(gradients_.c_reverse_re, gradients_.c_reverse_im, to, c_sum);
+          set(gradients_.layer.c_reverse_re, gradients_.layer.c_reverse_im, to, c_sum);
           const Complex more =
               conjugate_product(complex(p.c_reverse, two), total(group, &GroupSums::reverse, up));
           lambda_sum = {lambda_sum.re + more.re, lambda_sum.im + more.im};
@@ -471,19 +473,19 @@ class Backward : Call {
           const Complex more = total(group, &GroupSums::final, up);
           lambda_sum = {lambda_sum.re + more.re, lambda_sum.im + more.im};
         }
-        set(gradients_.lambda_re, gradients_.lambda_im, to, lambda_sum);
+        set(gradients_.layer.lambda_re, gradients_.layer.lambda_im, to, lambda_sum);
       }
     }
-    for (size_t i = 0; i < group.width && gradients_.skip != nullptr; ++i) {
+    for (size_t i = 0; i < group.width && gradients_.layer.D != nullptr; ++i) {
       double sum = 0;
       for (size_t part = 0; part < parts_; ++part) {
-        sum += sums_[part * groups_ + group.index].skip[i];
+        sum += sums_[part * groups_ + group.index].D[i];
       }
-      gradients_.skip[group.begin + i] = static_cast<float>(sum);
+      gradients_.layer.D[group.begin + i] = static_cast<float>(sum);
     }
   }
 
-  Complex total(const Group& group, double* GroupSums::*which, size_t at) const {
+  Complex total(const ChannelGroup& group, double* GroupSums::*which, size_t at) const {
     Complex sum{0, 0};
     for (size_t part = 0; part < parts_; ++part) {
       const double* values = sums_[part * groups_ + group.index].*which;
@@ -515,17 +517,17 @@ class Backward : Call {
 
 }  // namespace
 
-void channel_forward(const ChannelConfig& config, const Sequences& sequences,
-                     const ChannelSystem& system, const ChannelInput& input,
+void channel_forward(const ChannelConfig& config, const PackedSequences& sequences,
+                     const ChannelLayer& layer, const ChannelInput& input,
                      const ChannelOutput& output, Arena& scratch) {
-  Forward(config, sequences, system, input, output, scratch).run();
+  ChannelForward(config, sequences, layer, input, output, scratch).run();
 }
 
-void channel_backward(const ChannelConfig& config, const Sequences& sequences,
-                      const ChannelSystem& system, const ChannelInput& input,
+void channel_backward(const ChannelConfig& config, const PackedSequences& sequences,
+                      const ChannelLayer& layer, const ChannelInput& input,
                       const ChannelOutputGradient& gradient, const ChannelGradients& gradients,
                       Arena& scratch) {
-  Backward(config, sequences, system, input, gradient, gradients, scratch).run();
+  ChannelBackward(config, sequences, layer, input, gradient, gradients, scratch).run();
 }
 
 }  // namespace rotrnn::kernels

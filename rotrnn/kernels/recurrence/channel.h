@@ -4,12 +4,14 @@
 
 #include "rotrnn/base/arena.h"
 #include "rotrnn/kernels/block/plan.h"
+#include "rotrnn/spec/description.h"
 
-/// Channel systems on packed ragged batches: every channel d < D has N complex states of its own,
+/// Layers whose channels do not meet (Channel in spec/description.h), run as recurrences on packed
+/// ragged batches: every channel d < D has N complex states of its own,
 /// all driven by its one input (S4D with its input matrix folded into c).
 ///
 ///   x_t = λ⊙x_{t-1} + u_t                        u_{t,d} added to the N states of channel d
-///   y_{t,d} = Σ_n Re(c_{n,d}·x_{t,n,d}) + skip_d·u_{t,d}
+///   y_{t,d} = Σ_n Re(c_{n,d}·x_{t,n,d}) + D_d·u_{t,d}
 ///   bidirectional: + Σ_n Re(c'_{n,d}·x←_{t+1,n,d}),   x←_t = λ⊙x←_{t+1} + u_t, 0 beyond the end
 ///
 /// Backward keeps nothing from forward. With h_t = dy_t + conj(λ)h_{t+1}, the gradient of x_t over
@@ -26,14 +28,9 @@ struct ChannelConfig {
   int threads = 0;  // 0: all that the process may use
 };
 
-/// Row-major [N, D]; skip [D]. Optional: c_reverse (null: forward in time only) and skip.
-struct ChannelSystem {
-  size_t D = 0, N = 0;
-  const float *lambda_re = nullptr, *lambda_im = nullptr;
-  const float *c_re = nullptr, *c_im = nullptr;
-  const float *c_reverse_re = nullptr, *c_reverse_im = nullptr;
-  const float* skip = nullptr;
-};
+/// A layer with its sizes. Optional: c_reverse (null: forward in time only) and D (null: 0).
+/// Kernels and products are not looked at.
+using ChannelLayer = ChannelFields<const float*>;
 
 /// Optional: initial, the states before the first tokens [sequences, 2·N·D] (re plane [N, D], then
 /// im); those of x← are zero.
@@ -57,21 +54,18 @@ struct ChannelOutputGradient {
 /// Each laid out like what it is the gradient of, and overwritten. All but u are optional.
 struct ChannelGradients {
   float* u = nullptr;  // [n, D], not the gradient of y
-  float *lambda_re = nullptr, *lambda_im = nullptr;
-  float *c_re = nullptr, *c_im = nullptr;
-  float *c_reverse_re = nullptr, *c_reverse_im = nullptr;
-  float* skip = nullptr;
+  ChannelFields<float*> layer;
   float* initial = nullptr;
 };
 
 /// Resets scratch, as backward does.
-void channel_forward(const ChannelConfig& config, const Sequences& sequences,
-                     const ChannelSystem& system, const ChannelInput& input,
+void channel_forward(const ChannelConfig& config, const PackedSequences& sequences,
+                     const ChannelLayer& layer, const ChannelInput& input,
                      const ChannelOutput& output, Arena& scratch);
 
 /// `input` as given to forward.
-void channel_backward(const ChannelConfig& config, const Sequences& sequences,
-                      const ChannelSystem& system, const ChannelInput& input,
+void channel_backward(const ChannelConfig& config, const PackedSequences& sequences,
+                      const ChannelLayer& layer, const ChannelInput& input,
                       const ChannelOutputGradient& gradient, const ChannelGradients& gradients,
                       Arena& scratch);
 

@@ -25,12 +25,12 @@ void store_rows(const float* from, size_t rows, size_t width, float* to, size_t 
 
 }  // namespace
 
-ChannelSteps::ChannelSteps(const ChannelParameters& p, Arena& memory)
+ChannelStepper::ChannelStepper(const ChannelStepLayer& p, Arena& memory)
     : simd_(&table()),
-      D_(p.D),
-      N_(p.N),
-      orders_(p.products == nullptr ? 0 : p.degree - 1),
-      inside_(p.products_inside),
+      D_(static_cast<size_t>(p.width)),
+      N_(static_cast<size_t>(p.states)),
+      orders_(p.liquid == nullptr ? 0 : static_cast<size_t>(p.orders)),
+      inside_(p.liquid_inside),
       lambda_(pack(p.lambda_re, p.lambda_im, memory)),
       c_(pack(p.c_re, p.c_im, memory)) {
   if (p.c_reverse_re != nullptr) c_reverse_ = pack(p.c_reverse_re, p.c_reverse_im, memory);
@@ -49,21 +49,20 @@ ChannelSteps::ChannelSteps(const ChannelParameters& p, Arena& memory)
   if (orders_ == 0) return;
   auto* products = memory.take<float>(groups() * orders_ * kChannels);
   for (size_t g = 0; g < groups(); ++g) {
-    load_rows(p.products + g * kChannels, D_, orders_, width(g),
-              products + g * orders_ * kChannels);
+    load_rows(p.liquid + g * kChannels, D_, orders_, width(g), products + g * orders_ * kChannels);
   }
   products_ = products;
 }
 
-size_t ChannelSteps::groups() const {
+size_t ChannelStepper::groups() const {
   return (D_ + kChannels - 1) / kChannels;
 }
 
-size_t ChannelSteps::group_state() const {
+size_t ChannelStepper::group_state() const {
   return (2 * N_ + orders_) * kChannels;
 }
 
-double ChannelSteps::state_square(const float* state) const {
+double ChannelStepper::state_square(const float* state) const {
   double sum = 0;
   for (size_t g = 0; g < groups(); ++g, state += group_state()) {
     for (size_t n = 0; n < 2 * N_; ++n) {
@@ -76,15 +75,15 @@ double ChannelSteps::state_square(const float* state) const {
   return sum;
 }
 
-size_t ChannelSteps::width(size_t group) const {
+size_t ChannelStepper::width(size_t group) const {
   return std::min(kChannels, D_ - group * kChannels);
 }
 
-size_t ChannelSteps::scratch(size_t rows) const {
+size_t ChannelStepper::scratch(size_t rows) const {
   return 3 * rows * kChannels;  // u, w and y of a group
 }
 
-const float* ChannelSteps::pack(const float* re, const float* im, Arena& memory) const {
+const float* ChannelStepper::pack(const float* re, const float* im, Arena& memory) const {
   const size_t size = groups() * N_ * 2 * kChannels;
   auto* planes = memory.take<float>(size);
   std::fill_n(planes, size, 0.0f);
@@ -98,8 +97,8 @@ const float* ChannelSteps::pack(const float* re, const float* im, Arena& memory)
   return planes;
 }
 
-void ChannelSteps::scan(size_t group, size_t rows, bool reverse, const float* u, float* y,
-                        float* state) const {
+void ChannelStepper::scan(size_t group, size_t rows, bool reverse, const float* u, float* y,
+                          float* state) const {
   const size_t at = group * N_ * 2 * kChannels;
   const ChannelTile tile{
       rows, width(group), N_, reverse, reverse, u, lambda_ + at, (reverse ? c_reverse_ : c_) + at};
@@ -111,8 +110,8 @@ void ChannelSteps::scan(size_t group, size_t rows, bool reverse, const float* u,
 }
 
 /// to += Σ_i product_i ⊙ Π_{j≤i} u_{t-j}, with the inputs before the first row in `line`.
-void ChannelSteps::add_products(size_t group, const float* u, size_t rows, const float* line,
-                                float* to) const {
+void ChannelStepper::add_products(size_t group, const float* u, size_t rows, const float* line,
+                                  float* to) const {
   const float* scale = products_ + group * orders_ * kChannels;
   for (size_t t = 0; t < rows; ++t) {
     float product[kChannels], sum[kChannels] = {};
@@ -130,8 +129,8 @@ void ChannelSteps::add_products(size_t group, const float* u, size_t rows, const
 }
 
 /// y = the states' part and the products' of a tile u; the state goes on.
-void ChannelSteps::forward(size_t group, const float* u, size_t rows, float* y, float* state,
-                           float* scratch) const {
+void ChannelStepper::forward(size_t group, const float* u, size_t rows, float* y, float* state,
+                             float* scratch) const {
   const float* w = u;
   std::fill_n(y, rows * kChannels, 0.0f);
   float* const line = state + 2 * N_ * kChannels;
@@ -148,8 +147,8 @@ void ChannelSteps::forward(size_t group, const float* u, size_t rows, float* y, 
   }
 }
 
-void ChannelSteps::run(const float* u, size_t rows, const StepState* states, size_t state_count,
-                       float* y, float* scratch) const {
+void ChannelStepper::run(const float* u, size_t rows, const StepState* states, size_t state_count,
+                         float* y, float* scratch) const {
   float *const tile = scratch, *const out = tile + rows * kChannels;
   float* const more = out + rows * kChannels;
   for (size_t g = 0; g < groups(); ++g) {
@@ -166,8 +165,8 @@ void ChannelSteps::run(const float* u, size_t rows, const StepState* states, siz
   }
 }
 
-void ChannelSteps::sequence(size_t group, const float* u, size_t rows, size_t tile, float* y,
-                            float* scratch) const {
+void ChannelStepper::sequence(size_t group, const float* u, size_t rows, size_t tile, float* y,
+                              float* scratch) const {
   float *const in = scratch, *const out = in + tile * kChannels;
   float *const more = out + tile * kChannels, *const state = more + tile * kChannels;
   const size_t from = group * kChannels, columns = width(group);

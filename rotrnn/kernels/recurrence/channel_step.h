@@ -3,13 +3,14 @@
 #include <cstddef>
 
 #include "rotrnn/base/arena.h"
+#include "rotrnn/spec/description.h"
 
 namespace rotrnn::kernels {
 
 struct Table;
 struct StepState;
 
-/// The system of a block whose channels do not meet, as a trained model has it: N complex states
+/// The layer of a block whose channels do not meet, as a trained model has it: N complex states
 /// for each of D channels.
 ///
 ///   w_t = u_t, or with products inside: u_t + Σ_{i=1..} product_i ⊙ Π_{j≤i} u_{t-j}
@@ -17,28 +18,18 @@ struct StepState;
 ///   y_t = Re Σ_n c_n x_{t,n}, with products outside: + Σ_i product_i ⊙ Π_{j≤i} u_{t-j}
 ///   bidirectional: + Re Σ_n c'_n x←_{t+1,n}, x← by the same recurrence from the end, driven by u
 ///
-/// Row-major [D, N]; products [degree - 1, D]. Optional: c_reverse, p and q (together), b (null:
-/// 1), products.
-struct ChannelParameters {
-  size_t D = 0, N = 0;
-  const float *lambda_re = nullptr, *lambda_im = nullptr;
-  const float *c_re = nullptr, *c_im = nullptr;
-  const float *c_reverse_re = nullptr, *c_reverse_im = nullptr;
-  const float *p_re = nullptr, *p_im = nullptr, *q_re = nullptr, *q_im = nullptr;
-  const float *b_re = nullptr, *b_im = nullptr;
-  const float* products = nullptr;
-  size_t degree = 1;             // inputs in the longest product
-  bool products_inside = false;  // they enter the states; else y
-};
+/// As in spec/description.h, where `liquid` are the products. Optional: c_reverse, p and q
+/// (together), b (null: 1), liquid. D is the block's.
+using ChannelStepLayer = ChannelStepFields<const float*>;
 
-/// Such a system, packed by groups of kChannels channels, for a few rows of streams and for whole
-/// sequences. A state is [groups][2·N + degree - 1][kChannels]: x (re and im of a state after each
+/// Such a layer, packed by groups of kChannels channels, for a few rows of streams and for whole
+/// sequences. A state is [groups][2·N + orders][kChannels]: x (re and im of a state after each
 /// other), then the last inputs, the latest first. It is aligned to a cache line and all zero at
 /// the beginning.
-class ChannelSteps {
+class ChannelStepper {
  public:
   /// Takes the planes from `memory`.
-  ChannelSteps(const ChannelParameters& parameters, Arena& memory);
+  ChannelStepper(const ChannelStepLayer& layer, Arena& memory);
 
   size_t groups() const;
   bool bidirectional() const { return c_reverse_ != nullptr; }
@@ -73,7 +64,7 @@ class ChannelSteps {
   bool inside_;
   // Planes [groups][N][2][kChannels], zero beyond D; p is null without low rank and b.
   const float *lambda_, *c_, *c_reverse_ = nullptr, *p_ = nullptr, *q_ = nullptr, *b_ = nullptr;
-  const float* products_ = nullptr;  // [groups][degree - 1][kChannels]
+  const float* products_ = nullptr;  // [groups][orders][kChannels]
 };
 
 }  // namespace rotrnn::kernels

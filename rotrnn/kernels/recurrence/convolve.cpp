@@ -32,14 +32,14 @@ struct Class {
 constexpr size_t kSides = 2;
 
 /// Channels of a few vectors.
-struct Group {
+struct ConvolutionGroup {
   size_t begin, width;
 };
 
-class Call {
+class ConvolutionCall {
  public:
-  Call(int threads, const Sequences& sequences, const ConvolutionKernels& kernels, size_t buffers,
-       Arena& scratch)
+  ConvolutionCall(int threads, const PackedSequences& sequences, const ConvolutionKernels& kernels,
+                  size_t buffers, Arena& scratch)
       : sequences_(sequences),
         kernels_(kernels),
         simd_(table()),
@@ -63,7 +63,7 @@ class Call {
       float** buffers = spaces_.data() + static_cast<size_t>(thread) * buffers_;
       for (size_t i; (i = next++) < parts_.size() * groups_;) {
         const size_t begin = i % groups_ * kSides * lanes_;
-        f(i / groups_, Group{begin, std::min(kSides * lanes_, D_ - begin)}, buffers);
+        f(i / groups_, ConvolutionGroup{begin, std::min(kSides * lanes_, D_ - begin)}, buffers);
       }
     });
   }
@@ -73,7 +73,7 @@ class Call {
     return sequences_.end(i) - sequences_.begin(i);
   }
 
-  size_t row(ptrdiff_t sequence, const Group& group) const {
+  size_t row(ptrdiff_t sequence, const ConvolutionGroup& group) const {
     return sequences_.begin(static_cast<size_t>(sequence)) * D_ + group.begin;
   }
 
@@ -82,17 +82,17 @@ class Call {
 
   /// f(offset of its points) for every vector of a group.
   template <class F>
-  void for_sides(const Group& group, const F& f) const {
+  void for_sides(const ConvolutionGroup& group, const F& f) const {
     for (size_t i = 0; i * lanes_ < group.width; ++i) f(i * side());
   }
 
-  FftRows rows(size_t count, const Group& group, bool backwards) const {
+  FftRows rows(size_t count, const ConvolutionGroup& group, bool backwards) const {
     const auto step = static_cast<ptrdiff_t>(D_);
     return {count, group.width, backwards ? -step : step, side()};
   }
 
   /// Rows of both sequences of a pair as points; as many as the first has.
-  void load(const float* from, const Pair& pair, const Group& group, float* data) const {
+  void load(const float* from, const Pair& pair, const ConvolutionGroup& group, float* data) const {
     const size_t live = length(pair.first), other = pair.second < 0 ? 0 : length(pair.second);
     simd_.fft_load(rows(live, group, false), from + row(pair.first, group), data, 1);
     if (other > 0) {
@@ -101,7 +101,8 @@ class Call {
     clear(data + lanes_, other, live, group);
   }
 
-  void store(const float* data, const Pair& pair, const Group& group, float* to, bool add) const {
+  void store(const float* data, const Pair& pair, const ConvolutionGroup& group, float* to,
+             bool add) const {
     for (size_t part = 0; part < 2; ++part) {
       const ptrdiff_t sequence = part == 0 ? pair.first : pair.second;
       if (sequence < 0) continue;
@@ -111,7 +112,7 @@ class Call {
   }
 
   /// The spectrum of the kernels, over n: K from the front, K_reverse from the end.
-  void load_kernels(const Class& c, const Group& group, float* data) const {
+  void load_kernels(const Class& c, const ConvolutionGroup& group, float* data) const {
     const size_t n = c.plan.n, taps = c.longest, back = back_taps(c);
     const float scale = 1 / static_cast<float>(n);
     simd_.fft_load(rows(taps, group, false), kernels_.K + group.begin, data, scale);
@@ -131,13 +132,13 @@ class Call {
   }
 
   /// Zeros in one part of some points.
-  void clear(float* part, size_t begin, size_t end, const Group& group) const {
+  void clear(float* part, size_t begin, size_t end, const ConvolutionGroup& group) const {
     for_sides(group, [&](size_t at) {
       for (size_t t = begin; t < end; ++t) std::fill_n(part + at + t * 2 * lanes_, lanes_, 0.0f);
     });
   }
 
-  const Sequences& sequences_;
+  const PackedSequences& sequences_;
   const ConvolutionKernels& kernels_;
   const Table& simd_;
   const size_t D_, lanes_, groups_;
@@ -146,7 +147,7 @@ class Call {
   size_t largest_ = 1;  // points
 
  private:
-  /// Sequences, the longest first, in pairs; pairs in parts.
+  /// PackedSequences, the longest first, in pairs; pairs in parts.
   void cut() {
     std::vector<ptrdiff_t> order;
     for (size_t i = 0; i < sequences_.count; ++i) {
@@ -175,14 +176,14 @@ class Call {
   std::vector<float*> spaces_;
 };
 
-class Forward : Call {
+class ConvolutionForward : ConvolutionCall {
  public:
-  Forward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-          Arena& scratch)
-      : Call(threads, sequences, kernels, 2, scratch) {}
+  ConvolutionForward(int threads, const PackedSequences& sequences,
+                     const ConvolutionKernels& kernels, Arena& scratch)
+      : ConvolutionCall(threads, sequences, kernels, 2, scratch) {}
 
   void run(const float* u, float* y, bool add) {
-    for_items([&](size_t part, const Group& group, float** buffers) {
+    for_items([&](size_t part, const ConvolutionGroup& group, float** buffers) {
       float *K = buffers[0], *data = buffers[1];
       for (const Class& c : parts_[part]) {
         load_kernels(c, group, K);
@@ -198,11 +199,12 @@ class Forward : Call {
   }
 };
 
-class Backward : Call {
+class ConvolutionBackward : ConvolutionCall {
  public:
-  Backward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-           const ConvolutionGradients& gradients, Arena& scratch)
-      : Call(threads, sequences, kernels, 4, scratch), gradients_(gradients) {
+  ConvolutionBackward(int threads, const PackedSequences& sequences,
+                      const ConvolutionKernels& kernels, const ConvolutionGradients& gradients,
+                      Arena& scratch)
+      : ConvolutionCall(threads, sequences, kernels, 4, scratch), gradients_(gradients) {
     for (size_t d = 0; d < 2; ++d) {
       float* to = d == 0 ? gradients.K : gradients.K_reverse;
       if (to == nullptr) continue;
@@ -219,7 +221,7 @@ class Backward : Call {
         std::fill_n(sums[0], kernels_.length * D_, 0.0f);
       }
     }
-    for_items([&](size_t part, const Group& group, float** buffers) {
+    for_items([&](size_t part, const ConvolutionGroup& group, float** buffers) {
       float *K = buffers[0], *g = buffers[1], *x = buffers[2], *sum = buffers[3];
       clear_sums(part, group);
       for (const Class& c : parts_[part]) {
@@ -242,7 +244,7 @@ class Backward : Call {
   }
 
  private:
-  void clear_sums(size_t part, const Group& group) const {
+  void clear_sums(size_t part, const ConvolutionGroup& group) const {
     for (const auto& sums : sums_) {
       if (sums.empty()) continue;
       for (size_t t = 0; t < kernels_.length; ++t) {
@@ -252,7 +254,8 @@ class Backward : Call {
   }
 
   /// Of Σ dy⊙conj(u) of a pair the real part is that of both its sequences.
-  void add_sums(const Class& c, size_t part, const Group& group, const float* data) const {
+  void add_sums(const Class& c, size_t part, const ConvolutionGroup& group,
+                const float* data) const {
     const size_t n = c.plan.n, back = back_taps(c);
     const float scale = 1 / static_cast<float>(n);
     if (!sums_[0].empty()) {
@@ -277,15 +280,16 @@ class Backward : Call {
 
 }  // namespace
 
-void convolve_forward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-                      const float* u, float* y, bool add, Arena& scratch) {
-  Forward(threads, sequences, kernels, scratch).run(u, y, add);
+void convolve_forward(int threads, const PackedSequences& sequences,
+                      const ConvolutionKernels& kernels, const float* u, float* y, bool add,
+                      Arena& scratch) {
+  ConvolutionForward(threads, sequences, kernels, scratch).run(u, y, add);
 }
 
-void convolve_backward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-                       const float* u, const float* dy, const ConvolutionGradients& gradients,
-                       Arena& scratch) {
-  Backward(threads, sequences, kernels, gradients, scratch).run(u, dy);
+void convolve_backward(int threads, const PackedSequences& sequences,
+                       const ConvolutionKernels& kernels, const float* u, const float* dy,
+                       const ConvolutionGradients& gradients, Arena& scratch) {
+  ConvolutionBackward(threads, sequences, kernels, gradients, scratch).run(u, dy);
 }
 
 }  // namespace rotrnn::kernels

@@ -26,8 +26,9 @@ struct ConvolutionKernels {
 };
 
 /// y [n, D] from u [n, D], not in place; or added to y. Resets scratch, as backward does.
-void convolve_forward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-                      const float* u, float* y, bool add, Arena& scratch);
+void convolve_forward(int threads, const PackedSequences& sequences,
+                      const ConvolutionKernels& kernels, const float* u, float* y, bool add,
+                      Arena& scratch);
 
 /// Laid out like what they are the gradients of; overwritten, or added to (`add`, of u alone). K
 /// and K_reverse are optional.
@@ -37,8 +38,8 @@ struct ConvolutionGradients {
   float *K = nullptr, *K_reverse = nullptr;
 };
 
-void convolve_backward(int threads, const Sequences& sequences, const ConvolutionKernels& kernels,
-                       const float* u, const float* dy, const ConvolutionGradients& gradients,
-                       Arena& scratch);
+void convolve_backward(int threads, const PackedSequences& sequences,
+                       const ConvolutionKernels& kernels, const float* u, const float* dy,
+                       const ConvolutionGradients& gradients, Arena& scratch);
 
 }  // namespace rotrnn::kernels

@@ -27,7 +27,7 @@ inline Complex inverse(Complex a) {
 }
 
 /// Planes [columns, 2, kDplrTile].
-struct Planes {
+struct DplrPlanes {
   double* data;
 
   Complex get(size_t column, size_t j) const {
@@ -43,8 +43,9 @@ struct Planes {
 };
 
 /// Where the columns of a kind begin.
-struct Columns {
-  explicit Columns(const DplrSizes& s) : outputs(1 + s.inputs), pairs(1 + s.inputs + s.outputs) {}
+struct DplrColumns {
+  explicit DplrColumns(const DplrSizes& s)
+      : outputs(1 + s.inputs), pairs(1 + s.inputs + s.outputs) {}
   size_t inputs = 1, outputs, pairs;
 };
 
@@ -103,9 +104,9 @@ void dplr_forward(const DplrSizes& s, const double* terms, const double* step, d
   const Angles angles(s, arena);
   const size_t planes = s.columns() * 2 * kDplrTile, J = s.frequencies();
   double* workspace = arena.take<double>(planes * static_cast<size_t>(s.threads));
-  const Columns at(s);
+  const DplrColumns at(s);
   for_channels(s, [&](size_t d, size_t thread) {
-    const Planes r{workspace + thread * planes};
+    const DplrPlanes r{workspace + thread * planes};
     for (size_t begin = 0; begin < J; begin += kDplrTile) {
       const DplrTile tile = tile_at(s, angles, terms + d * s.n * s.terms(), begin);
       table().dplr_sums(tile, r.data);
@@ -131,9 +132,9 @@ void dplr_backward(const DplrSizes& s, const double* terms, const double* step,
   const Angles angles(s, arena);
   const size_t planes = s.columns() * 2 * kDplrTile, J = s.frequencies();
   double* workspace = arena.take<double>(2 * planes * static_cast<size_t>(s.threads));
-  const Columns at(s);
+  const DplrColumns at(s);
   for_channels(s, [&](size_t d, size_t thread) {
-    const Planes r{workspace + 2 * thread * planes}, g{r.data + planes};
+    const DplrPlanes r{workspace + 2 * thread * planes}, g{r.data + planes};
     double* out = dterms + d * s.n * s.terms();
     std::memset(out, 0, s.n * s.terms() * sizeof(double));
     double sum = 0;  // of Δ

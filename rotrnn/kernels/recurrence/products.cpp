@@ -22,7 +22,7 @@ struct Stretch {
   size_t begin, rows;  // of the stretch
 };
 
-std::vector<Stretch> stretches_of(const Sequences& sequences) {
+std::vector<Stretch> stretches_of(const PackedSequences& sequences) {
   std::vector<Stretch> out;
   for (size_t i = 0; i < sequences.count; ++i) {
     const size_t first = sequences.begin(i), end = sequences.end(i);
@@ -82,7 +82,7 @@ struct Places {
 /// Those of all orders, for every length that there is.
 class PlacesOfLengths {
  public:
-  PlacesOfLengths(const Sequences& sequences, size_t orders) {
+  PlacesOfLengths(const PackedSequences& sequences, size_t orders) {
     for (size_t i = 0; i < sequences.count; ++i) {
       const size_t T = sequences.end(i) - sequences.begin(i);
       if (T == 0) continue;
@@ -156,7 +156,7 @@ void refuse_short_sequence(size_t tokens, size_t factors) {
       "sequences");
 }
 
-void products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
+void products_forward(int threads, const PackedSequences& sequences, size_t D, size_t orders,
                       const float* c, const float* u, float* y) {
   threads = threads > 0 ? threads : available_threads();
   std::vector<float> products(static_cast<size_t>(threads) * D);
@@ -177,7 +177,7 @@ void products_forward(int threads, const Sequences& sequences, size_t D, size_t 
   });
 }
 
-void products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
+void products_backward(int threads, const PackedSequences& sequences, size_t D, size_t orders,
                        const float* c, const float* u, const float* dy, float* du, float* dc,
                        Arena& scratch) {
   threads = threads > 0 ? threads : available_threads();
@@ -228,8 +228,8 @@ void products_backward(int threads, const Sequences& sequences, size_t D, size_t
   }
 }
 
-void reference_products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
-                                const float* c, const float* u, float* y) {
+void reference_products_forward(int threads, const PackedSequences& sequences, size_t D,
+                                size_t orders, const float* c, const float* u, float* y) {
   threads = threads > 0 ? threads : available_threads();
   const PlacesOfLengths lengths(sequences, orders);
   std::vector<float> products(static_cast<size_t>(threads) * D);
@@ -250,9 +250,9 @@ void reference_products_forward(int threads, const Sequences& sequences, size_t 
   });
 }
 
-void reference_products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
-                                 const float* c, const float* u, const float* dy, float* du,
-                                 float* dc, Arena& scratch) {
+void reference_products_backward(int threads, const PackedSequences& sequences, size_t D,
+                                 size_t orders, const float* c, const float* u, const float* dy,
+                                 float* du, float* dc, Arena& scratch) {
   threads = threads > 0 ? threads : available_threads();
   scratch.reset();
   const PlacesOfLengths lengths(sequences, orders);

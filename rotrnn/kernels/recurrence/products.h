@@ -11,13 +11,13 @@
 namespace rotrnn::kernels {
 
 /// u and y [n, D], c [orders, D].
-void products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
+void products_forward(int threads, const PackedSequences& sequences, size_t D, size_t orders,
                       const float* c, const float* u, float* y);
 
 /// Adds to du; overwrites dc, unless it is null. Resets scratch. Sums over
 /// tokens are in double over stretches of a fixed number of rows, so they do
 /// not depend on the threads.
-void products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
+void products_backward(int threads, const PackedSequences& sequences, size_t D, size_t orders,
                        const float* c, const float* u, const float* dy, float* du, float* dc,
                        Arena& scratch);
 
@@ -25,16 +25,16 @@ void products_backward(int threads, const Sequences& sequences, size_t D, size_t
 /// last w inputs of a sequence of T tokens, in lexicographic order, the last T, w < T being the
 /// smallest number that has as many; y_t gets the t-th of them from the end. Not causal.
 /// std::invalid_argument when a sequence is too short to have them.
-void reference_products_forward(int threads, const Sequences& sequences, size_t D, size_t orders,
-                                const float* c, const float* u, float* y);
+void reference_products_forward(int threads, const PackedSequences& sequences, size_t D,
+                                size_t orders, const float* c, const float* u, float* y);
 
 /// What is thrown then; of a product of `factors` inputs.
 [[noreturn]] void refuse_short_sequence(size_t tokens, size_t factors);
 
 /// As products_backward. Many products meet in one input: their sums are in double, one thread for
 /// some channels of a sequence.
-void reference_products_backward(int threads, const Sequences& sequences, size_t D, size_t orders,
-                                 const float* c, const float* u, const float* dy, float* du,
-                                 float* dc, Arena& scratch);
+void reference_products_backward(int threads, const PackedSequences& sequences, size_t D,
+                                 size_t orders, const float* c, const float* u, const float* dy,
+                                 float* du, float* dc, Arena& scratch);
 
 }  // namespace rotrnn::kernels

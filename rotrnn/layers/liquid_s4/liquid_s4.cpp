@@ -14,15 +14,15 @@ using Complex = std::complex<double>;
 using Eigen::ArrayXd;
 
 /// b and s, and the powers of b whose sums with C are asked for.
-struct Inputs {
+struct LiquidInputs {
   ComplexRows b;                    // [D, n]
   ArrayXd s;                        // [D]
   std::vector<ComplexRows> powers;  // b², … or b alone; none in form kb
 };
 
-Inputs inputs_of(const LayerOptions& o, const S4System& system) {
+LiquidInputs inputs_of(const LayerOptions& o, const S4System& system) {
   const DplrMatrix& dplr = system.dplr;
-  Inputs in;
+  LiquidInputs in;
   in.b = system.vectors.inputs[0];
   for (int64_t d = 0; d < dplr.width(); ++d) {
     for (int64_t n = 0; n < dplr.states(); ++n) {
@@ -43,7 +43,7 @@ Inputs inputs_of(const LayerOptions& o, const S4System& system) {
 
 // With w_p = w_{p-1}·b, w_1 = b: ∂w_{p-1} += conj(b)·∂w_p and ∂b += conj(w_{p-1})·∂w_p. Then b is
 // B times a scale of Λ and Δ.
-void inputs_backward(const LayerOptions& o, const S4System& system, const Inputs& in,
+void inputs_backward(const LayerOptions& o, const S4System& system, const LiquidInputs& in,
                      std::vector<ComplexRows> dpowers, const ArrayXd& ds, DplrMatrix& ddplr,
                      DplrVectors& dvectors) {
   ComplexRows db = ComplexRows::Zero(in.b.rows(), in.b.cols());
@@ -74,7 +74,7 @@ void inputs_backward(const LayerOptions& o, const S4System& system, const Inputs
 
 // 2Re Σ_n C_n w_n is K_0 of the system whose B̄ is w: so C itself, which would take dense matrices,
 // is not needed.
-DplrVectors all_vectors(const S4System& system, const Inputs& in) {
+DplrVectors all_vectors(const S4System& system, const LiquidInputs& in) {
   DplrVectors vectors = system.vectors;
   for (const ComplexRows& w : in.powers) {
     vectors.pairs.emplace_back(vectors.inputs.size(), 0);
@@ -126,9 +126,9 @@ void coefficients_backward(const LayerOptions& o, const ArrayXd& s, const double
   }
 }
 
-Products kind_of(const LayerOptions& o) {
-  if (o.liquid_s4.form == LiquidForm::kb) return Products::inside;
-  return o.liquid_s4.mode == LiquidMode::reference ? Products::reference : Products::outside;
+ProductUse kind_of(const LayerOptions& o) {
+  if (o.liquid_s4.form == LiquidForm::kb) return ProductUse::inside;
+  return o.liquid_s4.mode == LiquidMode::reference ? ProductUse::reference : ProductUse::outside;
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ void map_liquid_s4(const MapRequest& request, std::span<Description<double>> out
     channel.kind = kind_of(o);
     channel.products.resize(static_cast<size_t>(channel.orders * channel.width));
     const S4System s = s4_system(o, request.layers[i]);
-    const Inputs in = inputs_of(o, s);
+    const LiquidInputs in = inputs_of(o, s);
     const auto width = static_cast<size_t>(channel.width);
     const size_t at = trace.size();
     trace.resize(at + in.powers.size() * width);
@@ -177,7 +177,7 @@ void map_liquid_s4_backward(const MapRequest& request, const MapTrace& trace,
   for (size_t i = 0; i < out.size(); ++i) {
     const auto& gradient = std::get<Channel<double>>(gradients[i]);
     const S4System s = s4_system(o, request.layers[i]);
-    const Inputs in = inputs_of(o, s);
+    const LiquidInputs in = inputs_of(o, s);
     const DplrVectors vectors = all_vectors(s, in);
     DplrMatrix ddplr = DplrMatrix::zeros(s.dplr.width(), s.dplr.states());
     DplrVectors dvectors = zero_vectors(vectors);
@@ -211,8 +211,8 @@ Recurrence recurrence_liquid_s4(const LayerOptions& o, const LayerValues& values
   }
   auto r = std::get<ChannelSteps>(recurrence_s4(o, values, outputs));
   if (!outputs) return r;
-  const Inputs in = inputs_of(o, s4_system(o, values));
-  // C is here, twice: so the sums with it are.
+  const LiquidInputs in = inputs_of(o, s4_system(o, values));
+  // r has 2C, so these sums need no factor 2.
   const auto n = static_cast<size_t>(r.states);
   std::vector<double> sums;
   for (const ComplexRows& w : in.powers) {

@@ -8,14 +8,14 @@
 namespace rotrnn {
 namespace {
 
-// What a state's parameters say of it.
-struct State {
+// A state's numbers, from its parameters.
+struct LruState {
   double nu, radius, angle;
   double scale;  // of its input
 };
 
-State state_of(const LayerOptions& o, const Views<float>& p, size_t j) {
-  State s{};
+LruState state_of(const LayerOptions& o, const Views<float>& p, size_t j) {
+  LruState s{};
   s.nu = std::exp(static_cast<double>(p["nu_log"][j]));
   s.radius = std::exp(-s.nu);
   s.angle = std::exp(static_cast<double>(p["theta_log"][j]));
@@ -77,7 +77,7 @@ void map_lru(const MapRequest& request, std::span<Description<double>> out, MapT
     const Views<float>& p = request.layers[i].tensors;
     Diagonal<double>& s = make_diagonal(out[i], o.width, o.complex_states(), o.bidirectional);
     for (size_t j = 0; j < S; ++j) {
-      const State state = state_of(o, p, j);
+      const LruState state = state_of(o, p, j);
       s.lambda_re[j] = state.radius * std::cos(state.angle);
       s.lambda_im[j] = state.radius * std::sin(state.angle);
       for (size_t d = 0; d < D; ++d) {
@@ -102,7 +102,7 @@ void map_lru_backward(const MapRequest& request, const MapTrace&,
     const auto& g = std::get<Diagonal<double>>(gradients[i]);
     const Views<double>& dp = out[i];
     for (size_t j = 0; j < S; ++j) {
-      const State state = state_of(o, p, j);
+      const LruState state = state_of(o, p, j);
       double scale = 0;
       for (size_t d = 0; d < D; ++d) {
         const double re = g.W[j * D + d], im = g.W[(S + j) * D + d];

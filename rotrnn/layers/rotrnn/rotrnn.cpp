@@ -102,15 +102,13 @@ void map_rotrnn(const MapRequest& request, std::span<Description<double>> out, M
     Diagonal<double>& s = make_diagonal(out[i], o.width, static_cast<int64_t>(S), o.bidirectional);
     for (auto* start : {&s.start_re, &s.start_im}) start->resize(o.rotrnn.stationary_start ? S : 0);
     for (size_t d = 0; d < sizes.D; ++d) s.D[d] = static_cast<double>(p["D"][d]);
-    jobs.push_back({parameters_of(o, p),
-                    {s.lambda_re.data(), s.lambda_im.data(), s.W.data(), s.V.data(),
-                     s.V_reverse.data(), s.start_re.data(), s.start_im.data()},
-                    trace.data() + i * rotations});
+    jobs.push_back({parameters_of(o, p), {}, trace.data() + i * rotations});
+    point_to(s, jobs.back().layer);
   }
   kernels::rotrnn_map_forward<double, float>(sizes, jobs);
 }
 
-// The kernel overwrites, so it writes beside the gradients that are added to.
+// The kernel overwrites, so it writes into buffers, which are then added to the gradients.
 void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
                          std::span<const Description<double>> gradients,
                          std::span<const Views<double>> out) {
@@ -129,9 +127,9 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
     }
     jobs.push_back({parameters_of(o, p),
                     trace.data() + i * sizes.N * sizes.head(),
-                    {g.lambda_re.data(), g.lambda_im.data(), g.W.data(), g.V.data(),
-                     g.V_reverse.data(), g.start_re.data(), g.start_im.data()},
+                    {},
                     {to[0], to[1], to[2], to[3], to[4], to[5]}});
+    point_to(g, jobs.back().dlayer);
   }
   kernels::rotrnn_map_backward<double, float>(sizes, jobs);
   for (size_t i = 0; i < out.size(); ++i) {

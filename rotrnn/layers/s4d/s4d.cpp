@@ -23,18 +23,18 @@ void add(double* re, double* im, size_t i, Complex value) {
   im[i] += value.imag();
 }
 
-/// One state of one channel: where its numbers are, and what they are.
-struct State {
-  size_t own;     // in [H, N]
+/// One state of one channel: where its numbers are stored, and their values.
+struct S4DState {
+  size_t shared;  // in [H, N]
   size_t output;  // in [D, N]
   size_t plane;   // in [N, D]
   Complex Lambda, B;
   double step;
 };
 
-/// The parameters of a layer as its states see them.
-struct Reader {
-  Reader(const LayerOptions& options, const Views<float>& p)
+/// The states of a layer, from its parameters.
+struct S4DStates {
+  S4DStates(const LayerOptions& options, const Views<float>& p)
       : o(options),
         N(static_cast<size_t>(o.complex_states())),
         D(static_cast<size_t>(o.width)),
@@ -44,13 +44,14 @@ struct Reader {
         B_im(p["B_im"]),
         log_step(p["log_step"]) {}
 
-  State operator()(size_t d, size_t n) const {
-    State s{};
+  S4DState operator()(size_t d, size_t n) const {
+    S4DState s{};
     s.output = d * N + n;
-    s.own = o.s4d.tied ? n : s.output;
+    s.shared = o.s4d.tied ? n : s.output;
     s.plane = n * D + d;
-    s.Lambda = {-std::exp(static_cast<double>(A_log_re[s.own])), static_cast<double>(A_im[s.own])};
-    s.B = at(B_re, B_im, s.own);
+    s.Lambda = {-std::exp(static_cast<double>(A_log_re[s.shared])),
+                static_cast<double>(A_im[s.shared])};
+    s.B = at(B_re, B_im, s.shared);
     s.step = o.s4d.step_rescale * std::exp(static_cast<double>(log_step[d]));
     return s;
   }
@@ -119,20 +120,20 @@ void draw_s4d(const LayerOptions& o, uint64_t seed, uint64_t stream, const Layer
     p["B_re"][i] = static_cast<float>(B.real());
     p["B_im"][i] = static_cast<float>(B.imag());
   }
-  const double deviation = std::sqrt(0.5);
-  draw_normal(p.find("C_re"), deviation, random(0));
-  draw_normal(p.find("C_im"), deviation, random(1));
+  const double c_deviation = std::sqrt(0.5);
+  draw_normal(p.find("C_re"), c_deviation, random(0));
+  draw_normal(p.find("C_im"), c_deviation, random(1));
   draw_normal(p.find("D"), 1, random(2));
   draw_uniform(p.find("log_step"), std::log(o.s4d.dt_min), std::log(o.s4d.dt_max), random(3));
-  draw_normal(p.find("C_reverse_re"), deviation, random(4));
-  draw_normal(p.find("C_reverse_im"), deviation, random(5));
+  draw_normal(p.find("C_reverse_re"), c_deviation, random(4));
+  draw_normal(p.find("C_reverse_im"), c_deviation, random(5));
 }
 
 void map_s4d(const MapRequest& request, std::span<Description<double>> out, MapTrace&) {
   const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
-    const Reader state(o, p);
+    const S4DStates state(o, p);
     if (!std::holds_alternative<Channel<double>>(out[i])) out[i] = Channel<double>();
     auto& s = std::get<Channel<double>>(out[i]);
     s.width = o.width;
@@ -146,7 +147,7 @@ void map_s4d(const MapRequest& request, std::span<Description<double>> out, MapT
     for (size_t d = 0; d < state.D; ++d) {
       s.D[d] = static_cast<double>(p["D"][d]);
       for (size_t n = 0; n < state.N; ++n) {
-        const State x = state(d, n);
+        const S4DState x = state(d, n);
         const Discretised discrete = discretise(x.Lambda, x.step, o.s4d.discretisation);
         const Complex input = 2.0 * discrete.scale * x.B;
         s.lambda_re[x.plane] = discrete.lambda.real();
@@ -172,13 +173,13 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
   const LayerOptions& o = request.options;
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
-    const Reader state(o, p);
+    const S4DStates state(o, p);
     const auto& g = std::get<Channel<double>>(gradients[i]);
     const Views<double>& dp = out[i];
     for (size_t d = 0; d < state.D; ++d) {
       dp["D"][d] += g.D[d];
       for (size_t n = 0; n < state.N; ++n) {
-        const State x = state(d, n);
+        const S4DState x = state(d, n);
         const Discretised discrete = discretise(x.Lambda, x.step, o.s4d.discretisation);
         const Complex input = 2.0 * discrete.scale * x.B;
         const Complex dc(g.c_re[x.plane], g.c_im[x.plane]);
@@ -190,13 +191,13 @@ void map_s4d_backward(const MapRequest& request, const MapTrace&,
           add(dp["C_reverse_re"], dp["C_reverse_im"], x.output, std::conj(input) * back);
         }
         if (o.s4d.train_b) {
-          add(dp["B_re"], dp["B_im"], x.own, 2.0 * std::conj(discrete.scale) * dinput);
+          add(dp["B_re"], dp["B_im"], x.shared, 2.0 * std::conj(discrete.scale) * dinput);
         }
         const DiscretisedGradient continuous = discretise_backward(
             x.Lambda, x.step, o.s4d.discretisation,
             {{g.lambda_re[x.plane], g.lambda_im[x.plane]}, 2.0 * std::conj(x.B) * dinput});
-        dp["A_log_re"][x.own] += continuous.Lambda.real() * x.Lambda.real();
-        dp["A_im"][x.own] += continuous.Lambda.imag();
+        dp["A_log_re"][x.shared] += continuous.Lambda.real() * x.Lambda.real();
+        dp["A_im"][x.shared] += continuous.Lambda.imag();
         dp["log_step"][d] += continuous.step * x.step;
       }
     }

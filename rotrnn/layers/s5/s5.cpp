@@ -18,20 +18,22 @@ using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::R
 
 constexpr double kLargestReal = -1e-4;  // Re Λ at most, with clip
 
-struct Continuous {
+struct S5State {
   Complex Lambda;
   double step;
 };
 
-Continuous continuous(const LayerOptions& o, const Views<float>& p, size_t j) {
+S5State continuous(const LayerOptions& o, const Views<float>& p, size_t j) {
   const auto re = static_cast<double>(p["Lambda_re"][j]);
   return {{o.s5.clip ? std::min(re, kLargestReal) : re, static_cast<double>(p["Lambda_im"][j])},
           o.s5.step_rescale * std::exp(static_cast<double>(p["log_step"][j]))};
 }
 
-RowMatrix truncated_normal(int64_t rows, int64_t columns, double deviation, Random random) {
+RowMatrix truncated_normal(int64_t rows, int64_t columns, double standard_deviation,
+                           Random random) {
   RowMatrix m(rows, columns);
-  draw_truncated_normal(std::span(m.data(), static_cast<size_t>(m.size())), deviation, random);
+  draw_truncated_normal(std::span(m.data(), static_cast<size_t>(m.size())), standard_deviation,
+                        random);
   return m;
 }
 
@@ -69,10 +71,10 @@ Eigen::MatrixXcd draw_C(const LayerOptions& o, const Eigen::MatrixXcd& V, uint64
     draw_normal(std::span(im.data(), size), std::sqrt(0.5), random(1));
     return re.cast<Complex>() + i * im.cast<Complex>();
   }
-  const double deviation =
+  const double standard_deviation =
       1 / std::sqrt(o.s5.c_init == S5CInit::lecun_normal ? rows * columns : rows);
-  const RowMatrix re = truncated_normal(o.width, o.state, deviation, random(0));
-  const RowMatrix im = truncated_normal(o.width, o.state, deviation, random(1));
+  const RowMatrix re = truncated_normal(o.width, o.state, standard_deviation, random(0));
+  const RowMatrix im = truncated_normal(o.width, o.state, standard_deviation, random(1));
   return (re.cast<Complex>() + i * im.cast<Complex>()) * V;
 }
 
@@ -126,7 +128,7 @@ void map_s5(const MapRequest& request, std::span<Description<double>> out, MapTr
     Diagonal<double>& s = make_diagonal(out[i], o.width, o.complex_states(), o.bidirectional);
     const float *B_re = p["B_re"], *B_im = p["B_im"];
     for (size_t j = 0; j < S; ++j) {
-      const Continuous c = continuous(o, p, j);
+      const S5State c = continuous(o, p, j);
       const Discretised d = discretise(c.Lambda, c.step, o.s5.discretisation);
       s.lambda_re[j] = d.lambda.real();
       s.lambda_im[j] = d.lambda.imag();
@@ -155,7 +157,7 @@ void map_s5_backward(const MapRequest& request, const MapTrace&,
     const float *B_re = p["B_re"], *B_im = p["B_im"];
     double *dB_re = dp["B_re"], *dB_im = dp["B_im"];
     for (size_t j = 0; j < S; ++j) {
-      const Continuous c = continuous(o, p, j);
+      const S5State c = continuous(o, p, j);
       const Discretised d = discretise(c.Lambda, c.step, o.s5.discretisation);
       const double re = d.scale.real(), im = d.scale.imag();
       double scale_re = 0, scale_im = 0;

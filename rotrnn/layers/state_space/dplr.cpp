@@ -84,7 +84,7 @@ MatrixXd dense_power(const Step& s, int64_t length) {
 }
 
 // f(step, rows of this channel) for all channels, rows replaced by what it gives. Channels do not
-// meet, so the threads do not show.
+// meet, so results do not depend on the threads.
 template <class F>
 std::vector<ComplexRows> for_channels(const DplrMatrix& system, const std::vector<ComplexRows>& C,
                                       const F& f) {
@@ -106,8 +106,8 @@ std::vector<ComplexRows> for_channels(const DplrMatrix& system, const std::vecto
 
 /// The places of the products v in a row of terms (kernels/recurrence/dplr.h): those of P P*, B P*,
 /// P C̃, B C̃.
-struct Columns {
-  explicit Columns(const DplrVectors& p)
+struct TermColumns {
+  explicit TermColumns(const DplrVectors& p)
       : outputs(1 + p.inputs.size()), pairs(outputs + p.outputs.size()) {}
   size_t inputs = 1, outputs, pairs;
 };
@@ -152,7 +152,7 @@ std::vector<double> terms_of(const DplrMatrix& s, const DplrVectors& vectors) {
 // v = ab it is ∂a = conj(b)·∂v, and of conj(a) the conjugate of that.
 void terms_backward(const DplrMatrix& s, const DplrVectors& vectors,
                     const std::vector<double>& dterms, DplrMatrix& ds, DplrVectors& dvectors) {
-  const Columns at(vectors);
+  const TermColumns at(vectors);
   const double* g = dterms.data();
   for (int64_t d = 0; d < s.width(); ++d) {
     for (int64_t n = 0; n < s.states(); ++n) {
@@ -191,7 +191,7 @@ void terms_backward(const DplrMatrix& s, const DplrVectors& vectors,
 
 // f(begin, sizes of a block, its spectrum) for blocks of channels: all at once would be 16 bytes
 // for every pair, channel and frequency. Blocks are of whole groups of rows of the FFT, so that
-// they do not show, and enough for all threads.
+// results do not depend on them; there are enough for all threads.
 template <class F>
 void for_blocks(kernels::DplrSizes sizes, const F& f) {
   constexpr size_t kGroup = 8, kNumbers = size_t{1} << 20;
@@ -245,7 +245,7 @@ ComplexRows continuous_input_backward(const DplrMatrix& s, const ComplexRows& B_
 std::vector<ComplexRows> times_power(const DplrMatrix& s, const std::vector<ComplexRows>& C,
                                      int64_t length) {
   // Step by step, or by dense matrices: a step is some ten passes over n numbers, 3 ns each; a
-  // product is 16n³ operations, twenty a ns.
+  // product is 16n³ operations, twenty per ns.
   const auto n = static_cast<double>(s.states()), L = static_cast<double>(length);
   const bool steps = 45 * L < n * n * std::log2(L + 1);
   return for_channels(s, C, [&](const Step& step, std::vector<ArrayXcd>& rows) {

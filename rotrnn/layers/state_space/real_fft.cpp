@@ -45,29 +45,29 @@ inline Lanes operator*(double s, Lanes a) {
   return a;
 }
 
-struct Point {
+struct RealFftPoint {
   Lanes re, im;
 };
 
-inline Point operator+(const Point& a, const Point& b) {
+inline RealFftPoint operator+(const RealFftPoint& a, const RealFftPoint& b) {
   return {a.re + b.re, a.im + b.im};
 }
-inline Point operator-(const Point& a, const Point& b) {
+inline RealFftPoint operator-(const RealFftPoint& a, const RealFftPoint& b) {
   return {a.re - b.re, a.im - b.im};
 }
-inline Point operator*(double s, const Point& a) {
+inline RealFftPoint operator*(double s, const RealFftPoint& a) {
   return {s * a.re, s * a.im};
 }
-inline Point operator*(const Complex& w, const Point& a) {
+inline RealFftPoint operator*(const Complex& w, const RealFftPoint& a) {
   return {w.real() * a.re - w.imag() * a.im, w.real() * a.im + w.imag() * a.re};
 }
-inline Point conj(const Point& a) {
+inline RealFftPoint conj(const RealFftPoint& a) {
   return {a.re, -1.0 * a.im};
 }
-inline Point swapped(const Point& a) {
+inline RealFftPoint swapped(const RealFftPoint& a) {
   return {a.im, a.re};
 }
-inline Point minus_i_times(const Point& a) {
+inline RealFftPoint minus_i_times(const RealFftPoint& a) {
   return {a.im, -1.0 * a.re};
 }
 
@@ -91,9 +91,9 @@ struct Butterfly {
     }
   }
 
-  void operator()(Point* a) const {
+  void operator()(RealFftPoint* a) const {
     constexpr size_t half = R / 2;
-    Point sum[half + 1], difference[half + 1], out[R];
+    RealFftPoint sum[half + 1], difference[half + 1], out[R];
     out[0] = a[0];
     for (size_t k = 1; k <= half; ++k) {
       sum[k] = a[k] + a[R - k];
@@ -101,7 +101,7 @@ struct Butterfly {
       out[0] = out[0] + sum[k];
     }
     for (size_t j = 1; j <= half; ++j) {
-      Point even = a[0] + cosine[j] * sum[1], odd = sine[j] * difference[1];
+      RealFftPoint even = a[0] + cosine[j] * sum[1], odd = sine[j] * difference[1];
       for (size_t k = 2; k <= half; ++k) {
         even = even + cosine[j * k % R] * sum[k];
         odd = odd + sine[j * k % R] * difference[k];
@@ -116,8 +116,8 @@ struct Butterfly {
 
 template <>
 struct Butterfly<2> {
-  void operator()(Point* a) const {
-    const Point b = a[0] - a[1];
+  void operator()(RealFftPoint* a) const {
+    const RealFftPoint b = a[0] - a[1];
     a[0] = a[0] + a[1];
     a[1] = b;
   }
@@ -125,9 +125,9 @@ struct Butterfly<2> {
 
 template <>
 struct Butterfly<4> {
-  void operator()(Point* a) const {
-    const Point b = a[0] + a[2], c = a[0] - a[2], d = a[1] + a[3];
-    const Point e = minus_i_times(a[1] - a[3]);
+  void operator()(RealFftPoint* a) const {
+    const RealFftPoint b = a[0] + a[2], c = a[0] - a[2], d = a[1] + a[3];
+    const RealFftPoint e = minus_i_times(a[1] - a[3]);
     a[0] = b + d;
     a[1] = c + e;
     a[2] = b - d;
@@ -142,23 +142,23 @@ struct Stage {
 
 // One stage of Stockham's transform: it sorts on its way.
 template <size_t R>
-void run_stage(const Stage& stage, const Point* from, Point* to) {
+void run_stage(const Stage& stage, const RealFftPoint* from, RealFftPoint* to) {
   static const Butterfly<R> butterfly;
   const size_t m = stage.step, s = stage.stride;
   for (size_t p = 0; p < m; ++p) {
     const Complex* w = stage.twiddles.data() + p * (R - 1);
     for (size_t q = 0; q < s; ++q) {
-      Point a[R];
+      RealFftPoint a[R];
       for (size_t k = 0; k < R; ++k) a[k] = from[q + s * (p + m * k)];
       butterfly(a);
-      Point* out = to + q + s * R * p;
+      RealFftPoint* out = to + q + s * R * p;
       out[0] = a[0];
       for (size_t k = 1; k < R; ++k) out[s * k] = w[k - 1] * a[k];
     }
   }
 }
 
-void run_stage(const Stage& stage, const Point* from, Point* to) {
+void run_stage(const Stage& stage, const RealFftPoint* from, RealFftPoint* to) {
   switch (stage.radix) {
     case 2:
       return run_stage<2>(stage, from, to);
@@ -198,7 +198,7 @@ struct Fft {
   explicit Fft(size_t size);
 
   /// Of what is in a; a and b have `points`, and the result is in one of them.
-  Point* operator()(Point* a, Point* b) const {
+  RealFftPoint* operator()(RealFftPoint* a, RealFftPoint* b) const {
     if (inner) return bluestein(a, b);
     for (const Stage& stage : stages) {
       run_stage(stage, a, b);
@@ -208,10 +208,10 @@ struct Fft {
   }
 
  private:
-  Point* bluestein(Point* a, Point* b) const {
+  RealFftPoint* bluestein(RealFftPoint* a, RealFftPoint* b) const {
     for (size_t j = 0; j < n; ++j) a[j] = chirp[j] * a[j];
-    std::fill(a + n, a + points, Point{});
-    Point *x = (*inner)(a, b), *other = x == a ? b : a;
+    std::fill(a + n, a + points, RealFftPoint{});
+    RealFftPoint *x = (*inner)(a, b), *other = x == a ? b : a;
     for (size_t j = 0; j < points; ++j) x[j] = swapped(filter[j] * x[j]);
     x = (*inner)(x, other);
     for (size_t j = 0; j < n; ++j) x[j] = chirp[j] * swapped(x[j]);
@@ -248,14 +248,14 @@ Fft::Fft(size_t size) : n(size), points(size) {
   points = bluestein_size(2 * n - 1);
   inner = std::make_unique<Fft>(points);
   for (size_t j = 0; j < n; ++j) chirp.push_back(root(j * j, 2 * n));
-  std::vector<Point> a(points, Point{}), b(points);
+  std::vector<RealFftPoint> a(points, RealFftPoint{}), b(points);
   for (size_t j = 0; j < n; ++j) {
     for (const size_t at : {j, (points - j) % points}) {
       a[at].re.set(0, chirp[j].real());
       a[at].im.set(0, -chirp[j].imag());
     }
   }
-  const Point* x = (*inner)(a.data(), b.data());
+  const RealFftPoint* x = (*inner)(a.data(), b.data());
   for (size_t j = 0; j < points; ++j) {
     filter.push_back(Complex(x[j].re.get(0), x[j].im.get(0)) / static_cast<double>(points));
   }
@@ -265,13 +265,13 @@ Fft::Fft(size_t size) : n(size), points(size) {
 
 /// Of an even n the even and the odd samples are the parts of one transform of n/2; of an odd one
 /// two rows are.
-struct Plan {
+struct RealFftPlan {
   size_t n;
   bool even;
   Fft fft;
   std::vector<Complex> roots;  // e^{-2πij/n}, j ≤ n/2, of an even n
 
-  explicit Plan(size_t size) : n(size), even(size % 2 == 0), fft(even ? size / 2 : size) {
+  explicit RealFftPlan(size_t size) : n(size), even(size % 2 == 0), fft(even ? size / 2 : size) {
     for (size_t j = 0; even && j <= n / 2; ++j) roots.push_back(root(j, n));
   }
 
@@ -279,38 +279,39 @@ struct Plan {
   size_t rows() const { return even ? kLanes : 2 * kLanes; }  // that go together
 };
 
-const Plan& plan_of(size_t n) {
+const RealFftPlan& plan_of(size_t n) {
   static std::mutex mutex;
-  static std::map<size_t, std::unique_ptr<Plan>> plans;
+  static std::map<size_t, std::unique_ptr<RealFftPlan>> plans;
   const std::lock_guard lock(mutex);
-  std::unique_ptr<Plan>& plan = plans[n];
-  if (!plan) plan = std::make_unique<Plan>(n);
+  std::unique_ptr<RealFftPlan>& plan = plans[n];
+  if (!plan) plan = std::make_unique<RealFftPlan>(n);
   return *plan;
 }
 
 /// Rows begin … of a call; those beyond its last are 0, and not stored.
-struct Rows {
+struct RealFftRows {
   size_t begin, count;
 };
 
 /// f(rows, two buffers) for all groups of rows, on any thread.
 template <class F>
-void for_groups(int threads, size_t rows, const Plan& plan, const F& f) {
+void for_groups(int threads, size_t rows, const RealFftPlan& plan, const F& f) {
   kernels::Arena arena;
-  std::vector<Point*> buffers(static_cast<size_t>(threads));
-  for (Point*& buffer : buffers) buffer = arena.take<Point>(2 * plan.fft.points);
+  std::vector<RealFftPoint*> buffers(static_cast<size_t>(threads));
+  for (RealFftPoint*& buffer : buffers) buffer = arena.take<RealFftPoint>(2 * plan.fft.points);
   std::atomic<size_t> next{0};
   kernels::parallel_for(threads, [&](int thread) {
-    Point* a = buffers[static_cast<size_t>(thread)];
+    RealFftPoint* a = buffers[static_cast<size_t>(thread)];
     for (size_t at; (at = next.fetch_add(plan.rows())) < rows;) {
-      f(Rows{at, std::min(plan.rows(), rows - at)}, a, a + plan.fft.points);
+      f(RealFftRows{at, std::min(plan.rows(), rows - at)}, a, a + plan.fft.points);
     }
   });
 }
 
 // Frequency j of lanes `first` … of the rows, from and to [rows, frequencies].
-Point load_frequency(const Plan& plan, const Rows& rows, size_t first, size_t j, const double* X) {
-  Point out{};
+RealFftPoint load_frequency(const RealFftPlan& plan, const RealFftRows& rows, size_t first,
+                            size_t j, const double* X) {
+  RealFftPoint out{};
   for (size_t i = 0; i < kLanes && first + i < rows.count; ++i) {
     const double* x = X + 2 * ((rows.begin + first + i) * plan.frequencies() + j);
     out.re.set(i, x[0]);
@@ -319,8 +320,8 @@ Point load_frequency(const Plan& plan, const Rows& rows, size_t first, size_t j,
   return out;
 }
 
-void store_frequency(const Plan& plan, const Rows& rows, size_t first, size_t j, const Point& value,
-                     double* X) {
+void store_frequency(const RealFftPlan& plan, const RealFftRows& rows, size_t first, size_t j,
+                     const RealFftPoint& value, double* X) {
   for (size_t i = 0; i < kLanes && first + i < rows.count; ++i) {
     double* x = X + 2 * ((rows.begin + first + i) * plan.frequencies() + j);
     x[0] = value.re.get(i);
@@ -328,7 +329,7 @@ void store_frequency(const Plan& plan, const Rows& rows, size_t first, size_t j,
   }
 }
 
-Lanes load_step(const Rows& rows, size_t first, const double* x) {
+Lanes load_step(const RealFftRows& rows, size_t first, const double* x) {
   Lanes out{};
   for (size_t i = 0; i < kLanes && first + i < rows.count; ++i) {
     out.set(i, x[rows.begin + first + i]);
@@ -336,7 +337,7 @@ Lanes load_step(const Rows& rows, size_t first, const double* x) {
   return out;
 }
 
-void store_step(const Rows& rows, size_t first, const Lanes& value, double* x) {
+void store_step(const RealFftRows& rows, size_t first, const Lanes& value, double* x) {
   for (size_t i = 0; i < kLanes && first + i < rows.count; ++i) {
     x[rows.begin + first + i] = value.get(i);
   }
@@ -344,72 +345,72 @@ void store_step(const Rows& rows, size_t first, const Lanes& value, double* x) {
 
 // Z_j = E_j + i·O_j with E, O the spectra of the even and the odd samples:
 // 2E_j = X_j + conj X_{m-j}, 2O_j = (X_j - conj X_{m-j})·e^{2πij/n}, m = n/2.
-void inverse_even(const Plan& plan, const Rows& rows, Point* a, Point* b, const double* X,
-                  double* x, size_t stride) {
+void inverse_even(const RealFftPlan& plan, const RealFftRows& rows, RealFftPoint* a,
+                  RealFftPoint* b, const double* X, double* x, size_t stride) {
   const size_t m = plan.n / 2;
   const double scale = 1 / static_cast<double>(plan.n);
   const auto load = [&](size_t j) {
-    Point p = load_frequency(plan, rows, 0, j, X);
+    RealFftPoint p = load_frequency(plan, rows, 0, j, X);
     if (j == 0 || j == m) p.im = Lanes{};
     return p;
   };
   // Z_j and Z_{m-j} come from the same two. Parts exchanged: it is the inverse.
   for (size_t j = 0; 2 * j <= m; ++j) {
-    const Point p = load(j), q = conj(load(m - j));
-    const Point sum = scale * (p + q);
-    const Point turned = minus_i_times(std::conj(plan.roots[j]) * (scale * (p - q)));
+    const RealFftPoint p = load(j), q = conj(load(m - j));
+    const RealFftPoint sum = scale * (p + q);
+    const RealFftPoint turned = minus_i_times(std::conj(plan.roots[j]) * (scale * (p - q)));
     a[j] = swapped(sum - turned);
     if (j > 0) a[m - j] = swapped(conj(sum + turned));
   }
-  const Point* z = plan.fft(a, b);
+  const RealFftPoint* z = plan.fft(a, b);
   for (size_t t = 0; t < m; ++t) {
     store_step(rows, 0, z[t].im, x + 2 * t * stride);
     store_step(rows, 0, z[t].re, x + (2 * t + 1) * stride);
   }
 }
 
-void forward_even(const Plan& plan, const Rows& rows, Point* a, Point* b, const double* x,
-                  size_t stride, double* X) {
+void forward_even(const RealFftPlan& plan, const RealFftRows& rows, RealFftPoint* a,
+                  RealFftPoint* b, const double* x, size_t stride, double* X) {
   const size_t m = plan.n / 2;
   const double scale = 1 / static_cast<double>(plan.n);
   for (size_t t = 0; t < m; ++t) {
     a[t] = {load_step(rows, 0, x + 2 * t * stride), load_step(rows, 0, x + (2 * t + 1) * stride)};
   }
-  const Point* z = plan.fft(a, b);
+  const RealFftPoint* z = plan.fft(a, b);
   for (size_t j = 0; j <= m; ++j) {
-    const Point p = z[j % m], q = conj(z[(m - j) % m]);
-    const Point value = (p + q) + plan.roots[j] * minus_i_times(p - q);  // twice X_j
+    const RealFftPoint p = z[j % m], q = conj(z[(m - j) % m]);
+    const RealFftPoint value = (p + q) + plan.roots[j] * minus_i_times(p - q);  // twice X_j
     store_frequency(plan, rows, 0, j, (j == 0 || j == m ? scale / 2 : scale) * value, X);
   }
 }
 
 // Z_j = A_j + i·B_j, and from the end on that of the conjugates.
-void inverse_odd(const Plan& plan, const Rows& rows, Point* a, Point* b, const double* X, double* x,
-                 size_t stride) {
+void inverse_odd(const RealFftPlan& plan, const RealFftRows& rows, RealFftPoint* a, RealFftPoint* b,
+                 const double* X, double* x, size_t stride) {
   const double scale = 1 / static_cast<double>(plan.n);
   for (size_t j = 0; 2 * j < plan.n; ++j) {
-    Point p = scale * load_frequency(plan, rows, 0, j, X);
-    Point q = scale * load_frequency(plan, rows, kLanes, j, X);
+    RealFftPoint p = scale * load_frequency(plan, rows, 0, j, X);
+    RealFftPoint q = scale * load_frequency(plan, rows, kLanes, j, X);
     if (j == 0) p.im = q.im = Lanes{};
     a[j] = swapped(p - minus_i_times(q));
     if (j > 0) a[plan.n - j] = swapped(conj(p) - minus_i_times(conj(q)));
   }
-  const Point* z = plan.fft(a, b);
+  const RealFftPoint* z = plan.fft(a, b);
   for (size_t t = 0; t < plan.n; ++t) {
     store_step(rows, 0, z[t].im, x + t * stride);
     store_step(rows, kLanes, z[t].re, x + t * stride);
   }
 }
 
-void forward_odd(const Plan& plan, const Rows& rows, Point* a, Point* b, const double* x,
-                 size_t stride, double* X) {
+void forward_odd(const RealFftPlan& plan, const RealFftRows& rows, RealFftPoint* a, RealFftPoint* b,
+                 const double* x, size_t stride, double* X) {
   const double scale = 1 / static_cast<double>(plan.n);
   for (size_t t = 0; t < plan.n; ++t) {
     a[t] = {load_step(rows, 0, x + t * stride), load_step(rows, kLanes, x + t * stride)};
   }
-  const Point* z = plan.fft(a, b);
+  const RealFftPoint* z = plan.fft(a, b);
   for (size_t j = 0; 2 * j < plan.n; ++j) {
-    const Point p = z[j], q = conj(z[(plan.n - j) % plan.n]);
+    const RealFftPoint p = z[j], q = conj(z[(plan.n - j) % plan.n]);
     const double weight = j == 0 ? scale / 2 : scale;
     store_frequency(plan, rows, 0, j, weight * (p + q), X);
     store_frequency(plan, rows, kLanes, j, weight * minus_i_times(p - q), X);
@@ -420,16 +421,16 @@ void forward_odd(const Plan& plan, const Rows& rows, Point* a, Point* b, const d
 
 void inverse_real_fft(int threads, size_t rows, size_t n, const double* X, double* x,
                       size_t stride) {
-  const Plan& plan = plan_of(n);
-  for_groups(threads, rows, plan, [&](const Rows& group, Point* a, Point* b) {
+  const RealFftPlan& plan = plan_of(n);
+  for_groups(threads, rows, plan, [&](const RealFftRows& group, RealFftPoint* a, RealFftPoint* b) {
     (plan.even ? inverse_even : inverse_odd)(plan, group, a, b, X, x, stride);
   });
 }
 
 void inverse_real_fft_backward(int threads, size_t rows, size_t n, const double* dx, size_t stride,
                                double* dX) {
-  const Plan& plan = plan_of(n);
-  for_groups(threads, rows, plan, [&](const Rows& group, Point* a, Point* b) {
+  const RealFftPlan& plan = plan_of(n);
+  for_groups(threads, rows, plan, [&](const RealFftRows& group, RealFftPoint* a, RealFftPoint* b) {
     (plan.even ? forward_even : forward_odd)(plan, group, a, b, dx, stride, dX);
   });
 }

@@ -9,9 +9,9 @@
 #include "rotrnn/kernels/block/embedding.h"
 #include "rotrnn/kernels/block/linear.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/block_config.h"
 #include "rotrnn/network/dropout.h"
 #include "rotrnn/network/fused/fused_system.h"
-#include "rotrnn/network/fused/kernel_names.h"
 #include "rotrnn/network/fused/state_norms.h"
 
 namespace rotrnn {
@@ -37,42 +37,32 @@ float inverse_deviation(float variance) {
 
 }  // namespace
 
-kernels::Sequences FusedPass::sequences() const {
+kernels::PackedSequences FusedPass::sequences() const {
   return {input_.batch.offsets.data(), input_.batch.sequences()};
 }
 
 kernels::BlockConfig FusedPass::config(const Context& context) const {
-  const ModelOptions& m = context.options;
-  kernels::BlockConfig c;
-  c.D = static_cast<size_t>(m.width);
-  if (const auto* diagonal = diagonal_of(context, 0)) {
-    c.S = static_cast<size_t>(diagonal->states);
-    c.bidirectional = diagonal->bidirectional();
-  }
-  c.activation = to_kernels(m.activation);
-  c.norm = to_kernels(m.norm);
-  c.prenorm = m.prenorm;
-  c.batch_statistics = input_.mode != Mode::evaluate;
+  kernels::BlockConfig c =
+      block_config(context.options, context.maps.rounded(0), input_.mode, context.engine);
   c.keep = norms_ != nullptr                             ? kernels::Keep::all
            : !input_.backward                            ? kernels::Keep::nothing
            : context.engine.memory == MemoryMode::normal ? kernels::Keep::all
                                                          : kernels::Keep::boundaries;
   c.threads = threads_of(context);
   c.times = context.engine.times ? &context.engine.times->stages : nullptr;
-  c.reduce = context.engine.reduce;
   return c;
 }
 
 kernels::BlockParameters FusedPass::parameters(const Context& context, size_t block) const {
   const auto& b = parts_.blocks[block];
   kernels::BlockParameters p;
-  p.system = fused_system(context.maps.rounded(block));
+  p.layer = fused_layer(context.maps.rounded(block));
   p.norm_weight = norm_[block].weight;
   p.norm_bias = norm_[block].bias;
-  p.glu_w1 = b.value.weight;
-  p.glu_b1 = b.value.bias;
-  p.glu_w2 = b.gate.weight;
-  p.glu_b2 = b.gate.bias;
+  p.value_weight = b.value.weight;
+  p.value_bias = b.value.bias;
+  p.gate_weight = b.gate.weight;
+  p.gate_bias = b.gate.bias;
   return p;
 }
 
@@ -100,30 +90,31 @@ kernels::BlockGradients FusedPass::block_gradients(const Context& context, size_
   const auto& b = parts.blocks[block];
   g.norm_weight = b.norm.weight;
   g.norm_bias = b.norm.bias;
-  g.glu_w1 = b.value.weight;
-  g.glu_b1 = b.value.bias;
-  g.glu_w2 = b.gate.weight;
-  g.glu_b2 = b.gate.bias;
+  g.value_weight = b.value.weight;
+  g.value_bias = b.value.bias;
+  g.gate_weight = b.gate.weight;
+  g.gate_bias = b.gate.bias;
   return g;
 }
 
 // The layer of a block, where it does not mix channels.
-std::optional<kernels::Mixer> FusedPass::mixer(const Context& context, size_t block) {
+std::optional<kernels::SequenceLayer> FusedPass::sequence_layer(const Context& context,
+                                                                size_t block) {
   const auto* layer = std::get_if<Channel<float>>(&context.maps.rounded(block));
   if (layer == nullptr) return {};
   const ChannelBatch batch{sequences(), threads_of(context)};
   const float* initial = input_.initial.empty() ? nullptr : input_.initial[block].forward;
   float* final = input_.final.empty() ? nullptr : input_.final[block].forward;
-  kernels::Mixer out;
+  kernels::SequenceLayer out;
   out.forward = [=, this](const float* u, float* y) {
-    mixer_.forward(*layer, batch, {u, initial}, {y, final, kept_[block]});
+    channels_.forward(*layer, batch, {u, initial}, {y, final, kept_[block]});
     if (norms_ != nullptr)
       channel_norms(*layer, batch.sequences, u, batch.threads, (*norms_)[block]);
   };
   auto* gradient = std::get_if<Channel<float>>(&context.maps.gradient(block));
   out.backward = [=, this](const float* u, const float* dy, float* du) {
-    mixer_.backward(*layer, batch, {u, initial}, {dy, final_gradient_, kept_[block]},
-                    {du, gradient, initial_out_});
+    channels_.backward(*layer, batch, {u, initial}, {dy, final_gradient_, kept_[block]},
+                       {du, gradient, initial_out_});
   };
   return out;
 }
@@ -222,15 +213,15 @@ void FusedPass::run_blocks(const Context& context) {
     kernels::BlockInput in = block_input(l);
     kernels::BlockOutput out;
     out.out = x_[l + 1];
-    const auto mixer = this->mixer(context, l);
-    c.mixer = mixer ? &*mixer : nullptr;
-    if (mixer) {
+    const auto channels = sequence_layer(context, l);
+    c.sequence_layer = channels ? &*channels : nullptr;
+    if (channels) {
       const auto& layer = std::get<Channel<float>>(context.maps.rounded(l));
-      const size_t kept = mixer_.kept_size(layer, {sequences(), c.threads});
+      const size_t kept = channels_.kept_size(layer, {sequences(), c.threads});
       // With states it is run as a recurrence, which leaves nothing in `kept`.
       const bool states = !input_.initial.empty() || !input_.final.empty();
       if (kept > 0 && c.keep == kernels::Keep::all && !states) kept_[l] = saved_.take<float>(kept);
-      in.initial = in.initial_reverse = nullptr;  // the mixer's
+      in.initial = in.initial_reverse = nullptr;  // the channels' own
     } else if (!input_.final.empty()) {
       out.final = input_.final[l].forward;
       out.final_reverse = input_.final[l].reverse;
@@ -243,7 +234,7 @@ void FusedPass::run_blocks(const Context& context) {
     blocks_[l] = kernels::block_save(c, sequences(), saved_);
     kernels::block_forward(c, sequences(), parameters(context, l), in, out, blocks_[l], scratch_);
     if (batch_norm && input_.mode == Mode::train) move_statistics(context, l);
-    if (norms_ != nullptr && !mixer) block_norms(context, l, (*norms_)[l]);
+    if (norms_ != nullptr && !channels) block_norms(context, l, (*norms_)[l]);
   }
 }
 
@@ -279,11 +270,11 @@ void FusedPass::backward(const Context& context, const NetworkOutputGradient& gr
     g.value = dx[(l + 1) % 2];
     kernels::BlockGradients to = block_gradients(context, l, parts, input);
     kernels::BlockInput in = block_input(l);
-    const auto mixer = this->mixer(context, l);
-    c.mixer = mixer ? &*mixer : nullptr;
+    const auto channels = sequence_layer(context, l);
+    c.sequence_layer = channels ? &*channels : nullptr;
     const BlockStates<const float> final =
         gradient.final.empty() ? BlockStates<const float>{} : gradient.final[l];
-    if (mixer) {
+    if (channels) {
       final_gradient_ = final.forward;
       initial_out_ = input.initial.empty() ? nullptr : input.initial[l].forward;
       in.initial = in.initial_reverse = nullptr;

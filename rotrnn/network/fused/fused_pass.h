@@ -6,7 +6,7 @@
 
 #include "rotrnn/base/arena.h"
 #include "rotrnn/kernels/block/block.h"
-#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/channel_runner.h"
 #include "rotrnn/network/heads.h"
 #include "rotrnn/network/layer_maps.h"
 #include "rotrnn/network/network.h"
@@ -39,14 +39,14 @@ class FusedPass {
              std::vector<std::vector<float>>& out);
 
  private:
-  kernels::Sequences sequences() const;
+  kernels::PackedSequences sequences() const;
   kernels::BlockConfig config(const Context& context) const;
   kernels::BlockParameters parameters(const Context& context, size_t block) const;
   kernels::BlockInput block_input(size_t block) const;
   kernels::BlockGradients block_gradients(const Context& context, size_t block,
                                           const NetworkParts<float>& parts,
                                           const NetworkInputGradient& input);
-  std::optional<kernels::Mixer> mixer(const Context& context, size_t block);
+  std::optional<kernels::SequenceLayer> sequence_layer(const Context& context, size_t block);
   void take_memory(const Context& context);
   void draw_masks(const Context& context);
   void set_norms(const Context& context);
@@ -59,16 +59,16 @@ class FusedPass {
 
   NetworkInput input_;
   NetworkParts<float> parts_;
-  ChannelMixer mixer_;
+  ChannelRunner channels_;
   Head head_;
   kernels::Arena saved_, scratch_;
   std::vector<kernels::BlockSaved> blocks_;
   std::vector<float*> x_;                 // [depth + 1]: inputs of the blocks and the last output
   std::vector<float*> mask1_, mask2_;     // null: nothing is dropped
-  std::vector<float*> kept_;              // of the mixer
+  std::vector<float*> kept_;              // of the channels
   std::vector<LinearParts<float>> norm_;  // as the kernels take them
   std::vector<std::vector<float>>* norms_ = nullptr;  // null: not wanted
-  // Where the mixer of the block that runs backward has its states' gradients.
+  // Where the sequence layer of the block that runs backward has its states' gradients.
   const float* final_gradient_ = nullptr;
   float* initial_out_ = nullptr;
   bool pending_ = false;  // forward is done and backward is not

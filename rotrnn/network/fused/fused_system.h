@@ -5,10 +5,10 @@
 
 namespace rotrnn {
 
-/// A description as the fused block takes it; of a Channel, D alone: the rest is a mixer's.
-kernels::System fused_system(const Description<float>& description);
+/// A description as the fused block takes it; of a Channel, D alone: a SequenceLayer does the rest.
+kernels::DiagonalLayer fused_layer(const Description<float>& description);
 
-/// Sizes a gradient like its description (of a Channel: D alone) and says where the block puts it.
+/// Sizes a gradient like its description (of a Channel: D alone) and sets where the block puts it.
 void set_gradient(const Description<float>& like, Description<float>& gradient,
                   kernels::BlockGradients& out);
 

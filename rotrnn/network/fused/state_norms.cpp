@@ -30,8 +30,8 @@ void diagonal_norms(const float* z, size_t stride, size_t rows, const LayerState
   });
 }
 
-void channel_norms(const Channel<float>& layer, const kernels::Sequences& sequences, const float* u,
-                   int threads, std::vector<float>& out) {
+void channel_norms(const Channel<float>& layer, const kernels::PackedSequences& sequences,
+                   const float* u, int threads, std::vector<float>& out) {
   if (layer.states == 0) {
     throw std::invalid_argument("norms: a convolution shows no states");
   }

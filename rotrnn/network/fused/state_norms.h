@@ -16,7 +16,7 @@ void diagonal_norms(const float* z, size_t stride, size_t rows, const LayerState
 
 /// Of all states of all channels, [rows], from the inputs u [rows, D]: the channel kernels keep no
 /// states. std::invalid_argument for a convolution, which has none.
-void channel_norms(const Channel<float>& layer, const kernels::Sequences& sequences, const float* u,
-                   int threads, std::vector<float>& out);
+void channel_norms(const Channel<float>& layer, const kernels::PackedSequences& sequences,
+                   const float* u, int threads, std::vector<float>& out);
 
 }  // namespace rotrnn

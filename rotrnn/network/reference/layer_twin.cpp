@@ -12,10 +12,9 @@ template <class T>
 twins::ChannelValues<T> channel_values(const Channel<T>& c, const std::vector<T>& u,
                                        const TwinStatesOf<T>& initial) {
   twins::ChannelValues<T> v;
+  static_cast<Channel<T>&>(v) = c;
+  v.D.clear();  // the block's
   v.u = u;
-  v.lambda_re = c.lambda_re, v.lambda_im = c.lambda_im;
-  v.c_re = c.c_re, v.c_im = c.c_im;
-  v.c_reverse_re = c.c_reverse_re, v.c_reverse_im = c.c_reverse_im;
   v.initial = initial.forward, v.initial_reverse = initial.reverse;
   return v;
 }
@@ -23,29 +22,21 @@ twins::ChannelValues<T> channel_values(const Channel<T>& c, const std::vector<T>
 }  // namespace
 
 template <class T>
-void set_system(const Description<T>& description, twins::BlockValues<T>& v) {
+void set_layer(const Description<T>& description, twins::BlockValues<T>& v) {
   if (const auto* s = std::get_if<Diagonal<T>>(&description)) {
-    v.lambda_re = s->lambda_re, v.lambda_im = s->lambda_im;
-    v.W = s->W, v.V = s->V, v.V_reverse = s->V_reverse;
-    v.D = s->D, v.b = s->b, v.e = s->e;
-    v.kappa_re = s->start_re, v.kappa_im = s->start_im;
+    static_cast<Diagonal<T>&>(v) = *s;
   } else {
     v.D = std::get<Channel<T>>(description).D;
   }
 }
 
 template <class T>
-Description<T> system_of(const Description<T>& like, const twins::BlockValues<T>& g) {
-  Diagonal<T> s = std::get<Diagonal<T>>(like);
-  s.lambda_re = g.lambda_re, s.lambda_im = g.lambda_im;
-  s.W = g.W, s.V = g.V, s.V_reverse = g.V_reverse;
-  s.D = g.D, s.b = g.b, s.e = g.e;
-  s.start_re = g.kappa_re, s.start_im = g.kappa_im;
-  return s;
+Description<T> layer_of(const twins::BlockValues<T>& g) {
+  return static_cast<const Diagonal<T>&>(g);
 }
 
 template <class T>
-twins::LayerTwin<T> channel_twin(const Channel<T>& c, const kernels::Sequences& sequences,
+twins::LayerTwin<T> channel_twin(const Channel<T>& c, const kernels::PackedSequences& sequences,
                                  const ChannelTwinStates<T>& states) {
   const auto D = static_cast<size_t>(c.width), N = static_cast<size_t>(c.states);
   twins::LayerTwin<T> out;
@@ -73,25 +64,22 @@ twins::LayerTwin<T> channel_twin(const Channel<T>& c, const kernels::Sequences& 
   out.backward = [=, &c](const std::vector<T>& u, const std::vector<T>& dy) {
     const auto g = twins::channel_backward(sequences, D, N, channel_values(c, u, states.initial),
                                            dy, states.dfinal.forward, states.dfinal.reverse);
-    Channel<T> to = c;
-    to.lambda_re = g.lambda_re, to.lambda_im = g.lambda_im;
-    to.c_re = g.c_re, to.c_im = g.c_im;
-    to.c_reverse_re = g.c_reverse_re, to.c_reverse_im = g.c_reverse_im;
-    *states.gradient = std::move(to);
+    *states.gradient = static_cast<const Channel<T>&>(g);
     *states.dinitial = {g.initial, g.initial_reverse};
     return g.u;
   };
   return out;
 }
 
-template void set_system(const Description<double>&, twins::BlockValues<double>&);
-template void set_system(const Description<float>&, twins::BlockValues<float>&);
-template Description<double> system_of(const Description<double>&,
-                                       const twins::BlockValues<double>&);
-template Description<float> system_of(const Description<float>&, const twins::BlockValues<float>&);
-template twins::LayerTwin<double> channel_twin(const Channel<double>&, const kernels::Sequences&,
+template void set_layer(const Description<double>&, twins::BlockValues<double>&);
+template void set_layer(const Description<float>&, twins::BlockValues<float>&);
+template Description<double> layer_of(const twins::BlockValues<double>&);
+template Description<float> layer_of(const twins::BlockValues<float>&);
+template twins::LayerTwin<double> channel_twin(const Channel<double>&,
+                                               const kernels::PackedSequences&,
                                                const ChannelTwinStates<double>&);
-template twins::LayerTwin<float> channel_twin(const Channel<float>&, const kernels::Sequences&,
+template twins::LayerTwin<float> channel_twin(const Channel<float>&,
+                                              const kernels::PackedSequences&,
                                               const ChannelTwinStates<float>&);
 
 }  // namespace rotrnn

@@ -15,12 +15,11 @@ struct TwinStatesOf {
 };
 using TwinStates = TwinStatesOf<double>;
 
-/// The system of a block, from a description and back; of a Channel, D alone.
+/// The layer of a block, from a description and back; of a Channel, D alone.
 template <class T>
-void set_system(const Description<T>& description, kernels::reference::BlockValues<T>& v);
+void set_layer(const Description<T>& description, kernels::reference::BlockValues<T>& v);
 template <class T>
-Description<T> system_of(const Description<T>& like,
-                         const kernels::reference::BlockValues<T>& gradients);
+Description<T> layer_of(const kernels::reference::BlockValues<T>& gradients);
 
 /// What goes in and out of a channel layer besides u and y.
 template <class T>
@@ -36,7 +35,7 @@ struct ChannelTwinStates {
 /// the twin.
 template <class T>
 kernels::reference::LayerTwin<T> channel_twin(const Channel<T>& layer,
-                                              const kernels::Sequences& sequences,
+                                              const kernels::PackedSequences& sequences,
                                               const ChannelTwinStates<T>& states);
 
 }  // namespace rotrnn

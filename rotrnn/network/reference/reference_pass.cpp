@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "rotrnn/network/block_config.h"
 #include "rotrnn/network/dropout.h"
-#include "rotrnn/network/fused/kernel_names.h"
 
 namespace rotrnn {
 namespace {
@@ -64,13 +64,13 @@ void TwinPass<T>::run_block(const ModelOptions& m, const Weights& weights, const
                             size_t block, Values& x) {
   twins::BlockValues<T>& v = values_[block];
   v.x = x;
-  set_system(described(maps, block, T()), v);
+  set_layer(described(maps, block, T()), v);
   v.norm_weight = find<T>(weights, in_block(block, "norm.weight"));
   v.norm_bias = find<T>(weights, in_block(block, "norm.bias"));
-  v.glu_w1 = find<T>(weights, in_block(block, "value.weight"));
-  v.glu_b1 = find<T>(weights, in_block(block, "value.bias"));
-  v.glu_w2 = find<T>(weights, in_block(block, "gate.weight"));
-  v.glu_b2 = find<T>(weights, in_block(block, "gate.bias"));
+  v.value_weight = find<T>(weights, in_block(block, "value.weight"));
+  v.value_bias = find<T>(weights, in_block(block, "value.bias"));
+  v.gate_weight = find<T>(weights, in_block(block, "gate.weight"));
+  v.gate_bias = find<T>(weights, in_block(block, "gate.bias"));
   const bool diagonal = std::holds_alternative<Diagonal<T>>(described(maps, block, T()));
   const States initial = input_.initial.empty() ? States() : input_.initial[block];
   if (diagonal) v.initial = initial.forward, v.initial_reverse = initial.reverse;
@@ -83,7 +83,7 @@ void TwinPass<T>::run_block(const ModelOptions& m, const Weights& weights, const
       v.norm_bias[d] -= mean[d] * v.norm_weight[d];
     }
   }
-  const kernels::Sequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
+  const kernels::PackedSequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
   twins::LayerTwin<T> layer;
   if (!diagonal) {
     layer = channel_twin(std::get<Channel<T>>(described(maps, block, T())), sequences,
@@ -144,18 +144,7 @@ const std::vector<T>& TwinPass<T>::forward(const ModelOptions& m, const DataShap
   input_ = input;
   const auto depth = static_cast<size_t>(m.depth), D = static_cast<size_t>(m.width);
   const size_t n = input.batch.rows();
-  config_ = {};
-  config_.D = D;
-  if (const auto* s = std::get_if<Diagonal<T>>(&described(maps, 0, T()))) {
-    config_.S = static_cast<size_t>(s->states);
-    config_.bidirectional = s->bidirectional();
-  }
-  config_.activation = to_kernels(m.activation);
-  config_.norm = to_kernels(m.norm);
-  config_.prenorm = m.prenorm;
-  config_.batch_statistics = input.mode != Mode::evaluate;
-  config_.eps = kNormEpsilon;
-  config_.reduce = engine.reduce;
+  config_ = block_config(m, described(maps, 0, T()), input.mode, engine);
   inputs_ = static_cast<size_t>(shape.inputs), outputs_ = static_cast<size_t>(shape.outputs);
   rows_ = output_rows(m, shape, input.batch);
   values_.assign(depth, {});
@@ -241,7 +230,7 @@ typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, Net
     }
   }
   Values dx = pool_backward(m, dpooled);
-  const kernels::Sequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
+  const kernels::PackedSequences sequences{input_.batch.offsets.data(), input_.batch.sequences()};
   std::vector<Description<T>> descriptions(depth);
   for (size_t l = depth; l-- > 0;) {
     const bool diagonal = std::holds_alternative<Diagonal<T>>(described(maps, l, T()));
@@ -260,7 +249,7 @@ typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, Net
                                    diagonal ? ends.reverse : Values(), diagonal ? nullptr : &layer);
     dx = g.x;
     if (diagonal) {
-      descriptions[l] = system_of(described(maps, l, T()), g);
+      descriptions[l] = layer_of(g);
       out.initial[l] = {g.initial, g.initial_reverse};
     } else {
       std::get<Channel<T>>(descriptions[l]).D = g.D;
@@ -275,10 +264,10 @@ typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, Net
     }
     put(layout, in_block(l, "norm.weight"), g.norm_weight, out.parameters);
     put(layout, in_block(l, "norm.bias"), g.norm_bias, out.parameters);
-    put(layout, in_block(l, "value.weight"), g.glu_w1, out.parameters);
-    put(layout, in_block(l, "value.bias"), g.glu_b1, out.parameters);
-    put(layout, in_block(l, "gate.weight"), g.glu_w2, out.parameters);
-    put(layout, in_block(l, "gate.bias"), g.glu_b2, out.parameters);
+    put(layout, in_block(l, "value.weight"), g.value_weight, out.parameters);
+    put(layout, in_block(l, "value.bias"), g.value_bias, out.parameters);
+    put(layout, in_block(l, "gate.weight"), g.gate_weight, out.parameters);
+    put(layout, in_block(l, "gate.bias"), g.gate_bias, out.parameters);
   }
   if (input_.batch.values.empty()) {
     Values dencoder(inputs_ * D);

@@ -49,7 +49,7 @@ class TwinPass {
                      LayerMaps& maps, const Values& dy, const std::vector<States>& dfinal = {});
 
  private:
-  struct Head {
+  struct HeadTrace {
     Values pooled, joined, sum, hidden;
   };
   void run_block(const ModelOptions& options, const Weights& weights, const LayerMaps& maps,
@@ -62,7 +62,7 @@ class TwinPass {
   std::vector<kernels::reference::BlockValues<T>> values_;
   std::vector<kernels::reference::BlockTrace<T>> traces_;
   std::vector<Values> masks1_, masks2_;
-  Head head_;
+  HeadTrace head_;
   Values y_;
   size_t rows_ = 0, outputs_ = 0, inputs_ = 0;
   std::vector<States> final_;

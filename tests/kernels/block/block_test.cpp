@@ -19,7 +19,7 @@ struct Problem {
   Floats mask1, mask2, dout, dfinal, dfinal_reverse;
   bool per_token = false;
 
-  Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 };
 
 struct Options {
@@ -28,7 +28,7 @@ struct Options {
   Activation activation = Activation::half_glu1;
   Norm norm = Norm::batch;
   bool prenorm = true, bidirectional = false, batch_statistics = true, residual = true;
-  bool biases = true, masks = true, initial = false, kappa = false, per_token = false;
+  bool biases = true, masks = true, initial = false, start = false, per_token = false;
   bool final_gradient = true;
   Keep keep = Keep::all;
   int threads = 2;
@@ -67,17 +67,17 @@ Problem make_problem(const Options& o) {
     v.b = normal(2 * o.S, ++seed);
     v.e = normal(o.D, ++seed);
   }
-  if (o.kappa) {
-    v.kappa_re = normal(o.S, ++seed);
-    v.kappa_im = normal(o.S, ++seed);
+  if (o.start) {
+    v.start_re = normal(o.S, ++seed);
+    v.start_im = normal(o.S, ++seed);
   }
   if (o.activation != Activation::gelu && o.activation != Activation::none) {
-    v.glu_w2 = normal(o.D * o.D, ++seed, wide);
-    v.glu_b2 = normal(o.D, ++seed);
+    v.gate_weight = normal(o.D * o.D, ++seed, wide);
+    v.gate_bias = normal(o.D, ++seed);
   }
   if (o.activation == Activation::full_glu || o.activation == Activation::exact_glu) {
-    v.glu_w1 = normal(o.D * o.D, ++seed, wide);
-    v.glu_b1 = normal(o.D, ++seed);
+    v.value_weight = normal(o.D * o.D, ++seed, wide);
+    v.value_bias = normal(o.D, ++seed);
   }
   v.norm_weight = uniform(o.D, ++seed, 0.5, 1.5);
   v.norm_bias = normal(o.D, ++seed);
@@ -113,26 +113,25 @@ float* data_or_null(Floats& v) {
   return v.empty() ? nullptr : v.data();
 }
 
-/// Gradients of what belongs to the system.
-void set_system_gradients(BlockValues<float>& g, BlockGradients& to) {
-  to.W = g.W.data(), to.V = g.V.data(), to.V_reverse = data_or_null(g.V_reverse);
-  to.lambda_re = data_or_null(g.lambda_re), to.lambda_im = data_or_null(g.lambda_im);
-  to.b = data_or_null(g.b);
-  to.kappa_re = data_or_null(g.kappa_re), to.kappa_im = data_or_null(g.kappa_im);
+/// Gradients of what belongs to the layer, but D and e.
+void set_layer_gradients(BlockValues<float>& g, BlockGradients& to) {
+  point_to(static_cast<Diagonal<float>&>(g), to.layer);
+  to.layer.D = to.layer.e = nullptr;
   to.initial = data_or_null(g.initial), to.initial_reverse = data_or_null(g.initial_reverse);
 }
 
-/// The system of a problem as a mixer: the bare layer, without D and e.
-struct SystemMixer {
-  SystemMixer(const Problem& p, const BlockParameters& all, const BlockInput& in, Result& r)
+/// The layer of a problem as a sequence layer: the bare layer, without D and e.
+struct DiagonalSequenceLayer {
+  DiagonalSequenceLayer(const Problem& p, const BlockParameters& all, const BlockInput& in,
+                        Result& r)
       : problem(p), config(p.config), input(in), result(r) {
     config.norm = Norm::none, config.activation = Activation::none;
     config.prenorm = true, config.residual = false, config.keep = Keep::all;
-    parameters.system = all.system;
-    parameters.system.D = parameters.system.e = nullptr;
+    parameters.layer = all.layer;
+    parameters.layer.D = parameters.layer.e = nullptr;
     input.mask1 = input.mask2 = nullptr;
-    mixer.forward = [this](const float* u, float* y) { forward(u, y); };
-    mixer.backward = [this](const float* u, const float* dy, float* du) { backward(u, dy, du); };
+    layer.forward = [this](const float* u, float* y) { forward(u, y); };
+    layer.backward = [this](const float* u, const float* dy, float* du) { backward(u, dy, du); };
   }
 
   void forward(const float* u, float* y) {
@@ -150,7 +149,7 @@ struct SystemMixer {
     g.value = dy;
     g.final = data_or_null(problem.dfinal), g.final_reverse = data_or_null(problem.dfinal_reverse);
     BlockGradients to;
-    set_system_gradients(result.gradients, to);
+    set_layer_gradients(result.gradients, to);
     to.x = du;
     block_backward(config, problem.sequences(), parameters, input, saved, g, to, scratch);
   }
@@ -160,12 +159,12 @@ struct SystemMixer {
   BlockParameters parameters;
   BlockInput input;
   Result& result;
-  Mixer mixer;
+  SequenceLayer layer;
   Arena saved_arena, scratch;
   BlockSaved saved;
 };
 
-/// Runs the fused block; its system as it is, or as a mixer.
+/// Runs the fused block; its layer as it is, or as a sequence layer.
 Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch, bool mixed = false) {
   const BlockValues<float>& v = p.values;
   const size_t B = p.offsets.size() - 1, S2 = 2 * p.config.S;
@@ -177,13 +176,12 @@ Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch, bool mixe
   r.gradients = v;
   r.gradients.each([](const char*, Floats& g) { std::fill(g.begin(), g.end(), NAN); });
   BlockParameters parameters;
-  parameters.system = {
-      data_or_null(v.lambda_re), data_or_null(v.lambda_im), p.per_token ? p.config.S : 0,
-      data_or_null(v.W),         data_or_null(v.V),         data_or_null(v.V_reverse),
-      data_or_null(v.D),         data_or_null(v.b),         data_or_null(v.e),
-      data_or_null(v.kappa_re),  data_or_null(v.kappa_im)};
-  parameters.glu_w1 = data_or_null(v.glu_w1), parameters.glu_b1 = data_or_null(v.glu_b1);
-  parameters.glu_w2 = data_or_null(v.glu_w2), parameters.glu_b2 = data_or_null(v.glu_b2);
+  point_to(static_cast<const Diagonal<float>&>(v), parameters.layer);
+  parameters.layer.lambda_stride = p.per_token ? p.config.S : 0;
+  parameters.value_weight = data_or_null(v.value_weight),
+  parameters.value_bias = data_or_null(v.value_bias);
+  parameters.gate_weight = data_or_null(v.gate_weight),
+  parameters.gate_bias = data_or_null(v.gate_bias);
   parameters.norm_weight = v.norm_weight.data(), parameters.norm_bias = v.norm_bias.data();
   BlockInput input{v.x.data(),
                    data_or_null(p.mask1),
@@ -193,13 +191,13 @@ Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch, bool mixe
                    nullptr};
   BlockOutput output{r.out.data(), r.final_state.data(), data_or_null(r.final_reverse),
                      r.statistics.data()};
-  SystemMixer system(p, parameters, input, r);
+  DiagonalSequenceLayer diagonal(p, parameters, input, r);
   BlockConfig config = p.config;
   if (mixed) {
-    config.mixer = &system.mixer, config.S = 0, config.bidirectional = false;
-    const float *D = parameters.system.D, *e = parameters.system.e;
-    parameters.system = {};
-    parameters.system.D = D, parameters.system.e = e;
+    config.sequence_layer = &diagonal.layer, config.S = 0, config.bidirectional = false;
+    const float *D = parameters.layer.D, *e = parameters.layer.e;
+    parameters.layer = {};
+    parameters.layer.D = D, parameters.layer.e = e;
     output.final = output.final_reverse = nullptr;
     input.initial = input.initial_reverse = nullptr;
   }
@@ -213,11 +211,11 @@ Result run_fused(const Problem& p, Arena& saved_arena, Arena& scratch, bool mixe
   BlockGradients to;
   if (!mixed) {
     dout.final = data_or_null(p.dfinal), dout.final_reverse = data_or_null(p.dfinal_reverse);
-    set_system_gradients(g, to);
+    set_layer_gradients(g, to);
   }
-  to.x = g.x.data(), to.D = data_or_null(g.D), to.e = data_or_null(g.e);
-  to.glu_w1 = data_or_null(g.glu_w1), to.glu_b1 = data_or_null(g.glu_b1);
-  to.glu_w2 = data_or_null(g.glu_w2), to.glu_b2 = data_or_null(g.glu_b2);
+  to.x = g.x.data(), to.layer.D = data_or_null(g.D), to.layer.e = data_or_null(g.e);
+  to.value_weight = data_or_null(g.value_weight), to.value_bias = data_or_null(g.value_bias);
+  to.gate_weight = data_or_null(g.gate_weight), to.gate_bias = data_or_null(g.gate_bias);
   to.norm_weight = g.norm_weight.data(), to.norm_bias = g.norm_bias.data();
   block_backward(config, p.sequences(), parameters, input, saved, dout, to, scratch);
   return r;
@@ -300,7 +298,7 @@ std::vector<Options> variety() {
     o.seed = seed;
     o.D = 5 + seed * 7 % 29, o.S = 1 + seed * 5 % 23;
     o.lengths = {static_cast<int>(1 + seed * 11 % 40), 1, static_cast<int>(seed % 19), 17};
-    o.initial = seed % 3 == 0, o.kappa = seed % 3 == 1, o.per_token = seed % 4 == 2;
+    o.initial = seed % 3 == 0, o.start = seed % 3 == 1, o.per_token = seed % 4 == 2;
     o.biases = seed % 2 == 0, o.masks = seed % 5 != 0, o.batch_statistics = seed % 7 != 3;
     o.threads = 1 + static_cast<int>(seed % 4);
     all.push_back(o);
@@ -374,7 +372,7 @@ TEST_P(BlockVariety, FusedMatchesOracle) {
   });
 }
 
-TEST_P(BlockVariety, AMixerTakesThePlaceOfTheSystem) {
+TEST_P(BlockVariety, ASequenceLayerTakesThePlaceOfTheDiagonal) {
   for (Keep keep : {Keep::all, Keep::boundaries, Keep::nothing}) {
     Options o = variety()[GetParam()];
     o.keep = keep;
@@ -402,7 +400,7 @@ TEST(Block, OneSequenceOnManyThreads) {
             Options o = bare ? bare_layer(bidirectional) : Options{};
             o.lengths = {101};
             o.bidirectional = bidirectional, o.per_token = per_token, o.threads = threads;
-            o.keep = keep, o.kappa = true, o.D = 17, o.S = 19;
+            o.keep = keep, o.start = true, o.D = 17, o.S = 19;
             const Problem p = make_problem(o);
             ASSERT_TRUE(make_plan(p.sequences(), o.tile, threads, false).chunked);
             expect_matches(p, run_fused(p));
@@ -413,8 +411,8 @@ TEST(Block, OneSequenceOnManyThreads) {
   }
 }
 
-/// The equations of a System and no others: y_t = V·z_t + D⊙u_t + e.
-TEST(Block, BareLayerIsTheSystem) {
+/// The equations of a Diagonal and no others: y_t = V·z_t + D⊙u_t + e.
+TEST(Block, BareLayerIsTheDiagonal) {
   Problem p = make_problem(bare_layer(false));
   const size_t D = p.config.D, S = p.config.S;
   const BlockValues<float>& v = p.values;
@@ -487,9 +485,8 @@ TEST(Block, NoSequencesAndEmptySequences) {
 BlockParameters parameters_of(const Problem& p) {
   const BlockValues<float>& v = p.values;
   BlockParameters r;
-  r.system.lambda_re = v.lambda_re.data(), r.system.lambda_im = v.lambda_im.data();
-  r.system.W = v.W.data(), r.system.V = v.V.data(), r.system.D = v.D.data();
-  r.glu_w2 = v.glu_w2.data(), r.glu_b2 = v.glu_b2.data();
+  point_to(static_cast<const Diagonal<float>&>(v), r.layer);
+  r.gate_weight = v.gate_weight.data(), r.gate_bias = v.gate_bias.data();
   r.norm_weight = v.norm_weight.data(), r.norm_bias = v.norm_bias.data();
   return r;
 }

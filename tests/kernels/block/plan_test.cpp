@@ -34,7 +34,7 @@ TEST(Plan, CoversEveryTokenOnce) {
     const auto offsets = offsets_of(lengths);
     for (int threads : {1, 2, 3, 4, 16}) {
       for (bool balance : {false, true}) {
-        const Sequences s{offsets.data(), lengths.size()};
+        const PackedSequences s{offsets.data(), lengths.size()};
         expect_covers(make_plan(s, 16, threads, balance), s.tokens());
       }
     }
@@ -43,7 +43,7 @@ TEST(Plan, CoversEveryTokenOnce) {
 
 TEST(Plan, UnitsDoNotDependOnThreads) {
   const auto offsets = offsets_of({300, 200, 100, 1, 50, 60});
-  const Sequences s{offsets.data(), 6};
+  const PackedSequences s{offsets.data(), 6};
   const Plan one = make_plan(s, 16, 1, false);
   for (int threads : {2, 3, 6}) {
     const Plan many = make_plan(s, 16, threads, false);

@@ -88,7 +88,7 @@ TEST(Expm, GradientMatchesFiniteDifferences) {
 template <class T>
 struct MapValues {
   std::vector<T> theta, gamma_log, M, B, C, C_reverse;
-  std::vector<T> re, im, W, V, V_reverse, kre, kim;
+  Diagonal<T> layer;
 
   RotrnnParameters<T> parameters() {
     return {theta.data(), gamma_log.data(), M.data(), B.data(), C.data(), C_reverse.data()};
@@ -96,14 +96,21 @@ struct MapValues {
   RotrnnParameters<const T> constant() const {
     return {theta.data(), gamma_log.data(), M.data(), B.data(), C.data(), C_reverse.data()};
   }
-  RotrnnSystem<T> system() {
-    return {re.data(), im.data(), W.data(), V.data(), V_reverse.data(), kre.data(), kim.data()};
+  DiagonalFields<T*> pointers() {
+    DiagonalFields<T*> out;
+    point_to(layer, out);
+    return out;
   }
-  RotrnnSystem<const T> constant_system() const {
-    return {re.data(), im.data(), W.data(), V.data(), V_reverse.data(), kre.data(), kim.data()};
+  DiagonalFields<const T*> constant_pointers() const {
+    DiagonalFields<const T*> out;
+    point_to(layer, out);
+    return out;
   }
   std::vector<std::vector<T>*> inputs() { return {&theta, &gamma_log, &M, &B, &C, &C_reverse}; }
-  std::vector<std::vector<T>*> outputs() { return {&re, &im, &W, &V, &V_reverse, &kre, &kim}; }
+  std::vector<std::vector<T>*> outputs() {
+    return {&layer.lambda_re, &layer.lambda_im, &layer.W,       &layer.V,
+            &layer.V_reverse, &layer.start_re,  &layer.start_im};
+  }
 };
 
 MapValues<double> random_map(const RotrnnMapSizes& s, uint64_t seed) {
@@ -140,14 +147,14 @@ void forward(const RotrnnMapSizes& s, const RotrnnForward<T>& layer) {
   rotrnn_map_forward<T>(s, {&layer, 1});
 }
 
-/// The unfolded recurrence of the paper, head by head, against the folded system.
-TEST(RotrnnMap, FoldedSystemEqualsThePaper) {
+/// The unmapped recurrence of the paper, head by head, against the mapped system.
+TEST(RotrnnMap, MappedSystemEqualsThePaper) {
   for (const RotrnnMapSizes& s : map_sizes()) {
     MapValues<double> v = random_map(s, 11);
     const size_t d = s.head(), S = s.S(), steps = 9;
     Doubles P(s.H * d * d);
-    forward<double>(s, {v.constant(), v.system(), P.data()});
-    Doubles x(s.N), folded(steps * s.D), paper(steps * s.D);
+    forward<double>(s, {v.constant(), v.pointers(), P.data()});
+    Doubles x(s.N), mapped(steps * s.D), paper(steps * s.D);
     std::vector<std::complex<double>> z(S);
     for (size_t t = 0; t < steps; ++t) {
       const Doubles u = widen(normal(s.D, 50 + t));
@@ -189,20 +196,22 @@ TEST(RotrnnMap, FoldedSystemEqualsThePaper) {
       for (size_t i = 0; i < S; ++i) {
         std::complex<double> drive;
         for (size_t k = 0; k < s.D; ++k) {
-          drive += std::complex<double>(v.W[i * s.D + k], v.W[(S + i) * s.D + k]) * u[k];
+          drive +=
+              std::complex<double>(v.layer.W[i * s.D + k], v.layer.W[(S + i) * s.D + k]) * u[k];
         }
-        if (t == 0 && s.stationary) z[i] = std::complex<double>(v.kre[i], v.kim[i]) * drive;
-        z[i] = std::complex<double>(v.re[i], v.im[i]) * z[i] + drive;
+        if (t == 0 && s.stationary)
+          z[i] = std::complex<double>(v.layer.start_re[i], v.layer.start_im[i]) * drive;
+        z[i] = std::complex<double>(v.layer.lambda_re[i], v.layer.lambda_im[i]) * z[i] + drive;
       }
       for (size_t r = 0; r < s.D; ++r) {
         for (size_t i = 0; i < s.N; ++i) paper[t * s.D + r] += v.C[r * s.N + i] * x[i];
         for (size_t i = 0; i < S; ++i) {
-          folded[t * s.D + r] +=
-              v.V[r * 2 * S + i] * z[i].real() + v.V[r * 2 * S + S + i] * z[i].imag();
+          mapped[t * s.D + r] +=
+              v.layer.V[r * 2 * S + i] * z[i].real() + v.layer.V[r * 2 * S + S + i] * z[i].imag();
         }
       }
     }
-    EXPECT_LE(max_difference(paper, folded), 1e-12 * (10 + max_value(paper))) << "dh " << d;
+    EXPECT_LE(max_difference(paper, mapped), 1e-12 * (10 + max_value(paper))) << "dh " << d;
   }
 }
 
@@ -214,10 +223,11 @@ TEST(RotrnnMap, GradientMatchesFiniteDifferences) {
     Doubles P(s.N * s.head());
     uint64_t seed = 70;
     for (Doubles* w : weights.outputs()) *w = widen(normal(w->size(), ++seed));
-    if (!s.stationary) weights.kre.assign(s.S(), 0.0), weights.kim.assign(s.S(), 0.0);
-    if (!s.bidirectional) weights.V_reverse.assign(weights.V_reverse.size(), 0.0);
+    if (!s.stationary)
+      weights.layer.start_re.assign(s.S(), 0.0), weights.layer.start_im.assign(s.S(), 0.0);
+    if (!s.bidirectional) weights.layer.V_reverse.assign(weights.layer.V_reverse.size(), 0.0);
     const auto value = [&] {
-      forward<double>(s, {v.constant(), v.system(), P.data()});
+      forward<double>(s, {v.constant(), v.pointers(), P.data()});
       double sum = 0;
       for (size_t k = 0; k < 7; ++k) {
         for (size_t i = 0; i < v.outputs()[k]->size(); ++i) {
@@ -228,7 +238,7 @@ TEST(RotrnnMap, GradientMatchesFiniteDifferences) {
     };
     value();
     for (Doubles* x : g.inputs()) x->assign(x->size(), 0.0);
-    const RotrnnBackward<double> job{v.constant(), P.data(), weights.constant_system(),
+    const RotrnnBackward<double> job{v.constant(), P.data(), weights.constant_pointers(),
                                      g.parameters()};
     rotrnn_map_backward<double>(s, {&job, 1});
     for (size_t k = 0; k < 6; ++k) {
@@ -257,8 +267,8 @@ TEST(RotrnnMap, FloatIsTheRoundedDouble) {
   }
   for (size_t k = 0; k < 7; ++k) narrow.outputs()[k]->resize(wide.outputs()[k]->size());
   Doubles P(s.N * s.head());
-  forward<double>(s, {wide.constant(), wide.system(), P.data()});
-  forward<float>(s, {narrow.constant(), narrow.system(), P.data()});
+  forward<double>(s, {wide.constant(), wide.pointers(), P.data()});
+  forward<float>(s, {narrow.constant(), narrow.pointers(), P.data()});
   for (size_t k = 0; k < 7; ++k) {
     for (size_t i = 0; i < wide.outputs()[k]->size(); ++i) {
       EXPECT_EQ((*narrow.outputs()[k])[i], static_cast<float>((*wide.outputs()[k])[i]));

@@ -59,15 +59,16 @@ ChannelStepValues<double> widen_all(const ChannelStepValues<float>& v) {
           widen(v.products)};
 }
 
-ChannelParameters parameters_of(const ChannelStepValues<float>& v) {
+ChannelStepLayer layer_of(const ChannelStepValues<float>& v) {
   const auto data = [](const Floats& f) { return f.empty() ? nullptr : f.data(); };
-  ChannelParameters p;
-  p.D = v.D, p.N = v.N, p.degree = v.degree, p.products_inside = v.inside;
+  ChannelStepLayer p;
+  p.width = static_cast<int64_t>(v.D), p.states = static_cast<int64_t>(v.N);
+  p.orders = static_cast<int64_t>(v.degree) - 1, p.liquid_inside = v.inside;
   p.lambda_re = data(v.lambda_re), p.lambda_im = data(v.lambda_im);
   p.c_re = data(v.c_re), p.c_im = data(v.c_im);
   p.c_reverse_re = data(v.c_reverse_re), p.c_reverse_im = data(v.c_reverse_im);
   p.p_re = data(v.p_re), p.p_im = data(v.p_im), p.q_re = data(v.q_re), p.q_im = data(v.q_im);
-  p.b_re = data(v.b_re), p.b_im = data(v.b_im), p.products = data(v.products);
+  p.b_re = data(v.b_re), p.b_im = data(v.b_im), p.liquid = data(v.products);
   return p;
 }
 
@@ -93,7 +94,7 @@ INSTANTIATE_TEST_SUITE_P(All, ChannelStep, ::testing::Range<size_t>(0, variety()
 constexpr size_t kSteps = 143;
 
 /// y in chunks of these sizes, one after the other.
-Floats run_chunks(const ChannelSteps& steps, const Floats& u, size_t D,
+Floats run_chunks(const ChannelStepper& steps, const Floats& u, size_t D,
                   const std::vector<size_t>& sizes) {
   AlignedFloats state(steps.state_size(), 0.0f), scratch(steps.scratch(kSteps));
   const StepState s{state.data(), false};
@@ -116,7 +117,7 @@ TEST_P(ChannelStep, MatchesTheOracleInChunksOfAnySize) {
   const auto plain = reference::channel_steps(values, u);
   for_each_target([&] {
     Arena memory;
-    const ChannelSteps steps(parameters_of(values), memory);
+    const ChannelStepper steps(layer_of(values), memory);
     EXPECT_GE(steps.state_size(), 2 * o.D * o.N + (o.degree - 1) * o.D);
     for (const auto& sizes :
          std::vector<std::vector<size_t>>{{1}, {2}, {kSteps}, {7, 1, 64}, {3, 2, 1, 1, 20}}) {
@@ -133,7 +134,7 @@ TEST_P(ChannelStep, WholeSequencesMatchTheOracle) {
   const auto plain = reference::channel_steps(values, u);
   for_each_target([&] {
     Arena memory;
-    const ChannelSteps steps(parameters_of(values), memory);
+    const ChannelStepper steps(layer_of(values), memory);
     EXPECT_EQ(steps.bidirectional(), o.bidirectional);
     for (const size_t tile : {1, 48, 200}) {
       AlignedFloats scratch(steps.sequence_scratch(tile), NAN);
@@ -146,13 +147,13 @@ TEST_P(ChannelStep, WholeSequencesMatchTheOracle) {
   });
 }
 
-TEST(ChannelSteps, OfManyStreamsAreThoseOfEach) {
+TEST(ChannelStepper, OfManyStreamsAreThoseOfEach) {
   const Options o{21, 6, true, true, false, true, 3};
   const auto values = make_values(o, 5);
   const Floats u = normal(kSteps * o.D, 79);
   for_each_target([&] {
     Arena memory;
-    const ChannelSteps steps(parameters_of(values), memory);
+    const ChannelStepper steps(layer_of(values), memory);
     const Floats alone = run_chunks(steps, u, o.D, {1});
     // Stream i begins at the i-th step of u; theirs are what a stream that begins there gives.
     constexpr size_t kStreams = 5, kTogether = 20;

@@ -27,12 +27,13 @@ struct Problem {
   ChannelValues<float> values;
   Floats dy, dfinal;
 
-  Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
   size_t states() const { return (offsets.size() - 1) * 2 * N * D; }
 };
 
 Problem make_problem(const Options& o) {
   Problem p{o.D, o.N, o.threads, {0}, {}, {}, {}};
+  p.values.width = static_cast<int64_t>(o.D), p.values.states = static_cast<int64_t>(o.N);
   for (int length : o.lengths) p.offsets.push_back(p.offsets.back() + length);
   const size_t tokens = static_cast<size_t>(p.offsets.back()), count = o.N * o.D;
   uint64_t seed = 1000 * o.seed;
@@ -49,7 +50,7 @@ Problem make_problem(const Options& o) {
     v.c_reverse_re = normal(count, ++seed);
     v.c_reverse_im = normal(count, ++seed);
   }
-  if (o.skip) v.skip = normal(o.D, ++seed);
+  if (o.skip) v.D = normal(o.D, ++seed);
   if (o.initial) v.initial = normal(p.states(), ++seed);
   p.dy = normal(tokens * o.D, ++seed);
   if (o.final_gradient) p.dfinal = normal(p.states(), ++seed);
@@ -72,31 +73,17 @@ float* data_or_null(Floats& v) {
 Result run_fast(const Problem& p, Arena& scratch) {
   const ChannelValues<float>& v = p.values;
   const ChannelConfig config{p.threads};
-  const ChannelSystem system{p.D,
-                             p.N,
-                             v.lambda_re.data(),
-                             v.lambda_im.data(),
-                             v.c_re.data(),
-                             v.c_im.data(),
-                             data_or_null(v.c_reverse_re),
-                             data_or_null(v.c_reverse_im),
-                             data_or_null(v.skip)};
+  ChannelLayer layer;
+  point_to(static_cast<const Channel<float>&>(v), layer);
   const ChannelInput input{v.u.data(), data_or_null(v.initial)};
   Result r{Floats(v.u.size(), NAN), Floats(p.states(), NAN), v};
-  channel_forward(config, p.sequences(), system, input, {r.y.data(), r.final_state.data()},
-                  scratch);
+  channel_forward(config, p.sequences(), layer, input, {r.y.data(), r.final_state.data()}, scratch);
   ChannelValues<float>& g = r.gradients;
   g.each([](const char*, Floats& x) { std::fill(x.begin(), x.end(), NAN); });
-  const ChannelGradients to{g.u.data(),
-                            g.lambda_re.data(),
-                            g.lambda_im.data(),
-                            g.c_re.data(),
-                            g.c_im.data(),
-                            data_or_null(g.c_reverse_re),
-                            data_or_null(g.c_reverse_im),
-                            data_or_null(g.skip),
-                            data_or_null(g.initial)};
-  channel_backward(config, p.sequences(), system, input, {p.dy.data(), data_or_null(p.dfinal)}, to,
+  ChannelGradients to;
+  point_to(static_cast<Channel<float>&>(g), to.layer);
+  to.u = g.u.data(), to.initial = data_or_null(g.initial);
+  channel_backward(config, p.sequences(), layer, input, {p.dy.data(), data_or_null(p.dfinal)}, to,
                    scratch);
   return r;
 }
@@ -159,7 +146,7 @@ void expect_matches(const Problem& p, Result fast) {
     double scale = 0;
     if (name[0] == 'c') scale = x * max_value(p.dy);
     if (name[0] == 'l') scale = x * h;
-    if (name == "skip") scale = roots * max_value(p.values.u) * max_value(p.dy);
+    if (name == "D") scale = roots * max_value(p.values.u) * max_value(p.dy);
     expect_close("gradient of " + name, found[i], float_ones[i], v, scale);
     ++i;
   });
@@ -242,7 +229,7 @@ TEST(Channel, IsAConvolution) {
   const Result r = run_fast(p);
   for (size_t d = 0; d < o.D; ++d) {
     for (int t = 0; t < 9; ++t) {
-      double y = static_cast<double>(v.skip[d]) * v.u[static_cast<size_t>(t) * o.D + d];
+      double y = static_cast<double>(v.D[d]) * v.u[static_cast<size_t>(t) * o.D + d];
       for (int s = 0; s < 9; ++s) {
         for (size_t n = 0; n < o.N; ++n) {
           const size_t at = n * o.D + d;
@@ -322,7 +309,7 @@ TEST(Channel, SameBitsForAnyThreadCount) {
   }
 }
 
-/// Sequences run apart from their neighbours, and in two pieces that hand the state on.
+/// PackedSequences run apart from their neighbours, and in two pieces that hand the state on.
 TEST(Channel, PiecesEqualTheWhole) {
   Options o;
   o.lengths = {130};

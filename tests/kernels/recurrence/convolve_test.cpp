@@ -13,7 +13,7 @@ struct Problem {
   std::vector<int64_t> offsets{0};
   Floats u, dy, K, K_reverse;
 
-  Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 };
 
 Problem make_problem(size_t D, const std::vector<int>& lengths, size_t longer, bool reverse) {

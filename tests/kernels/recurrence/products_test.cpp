@@ -10,7 +10,7 @@ struct Problem {
   std::vector<int64_t> offsets{0, 1, 3, 203, 203, 340};
   Floats u, c, y, dy;
 
-  Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 };
 
 Problem make_problem(size_t orders) {

@@ -94,7 +94,7 @@ TEST(Activations, GeluOverTheWholeRange) {
 TEST(Pooling, MeanAndLast) {
   for_each_target([] {
     const std::vector<int64_t> offsets{0, 1, 1, 300, 307};
-    const Sequences sequences{offsets.data(), 4};
+    const PackedSequences sequences{offsets.data(), 4};
     const size_t D = 11, n = 307;
     const Floats x = normal(n * D, 1), g = normal(4 * D, 2);
     Floats mean(4 * D), last(4 * D), other(4 * D), dmean(n * D, NAN), dlast(n * D, NAN);

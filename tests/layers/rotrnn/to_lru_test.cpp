@@ -36,7 +36,7 @@ Doubles run(const LruParameters& p, const DoubleBatch& batch) {
   const auto D = static_cast<size_t>(p.width), S = static_cast<size_t>(p.states);
   Doubles y(batch.u.size());
   for (size_t i = 0; i < y.size(); ++i) y[i] = p.D[i % D] * batch.u[i];
-  const auto direction = [&](const kernels::Sequences& sequences, bool reverse) {
+  const auto direction = [&](const kernels::PackedSequences& sequences, bool reverse) {
     const Complexes C =
         reverse ? complexes(p.C_reverse_re, p.C_reverse_im) : complexes(p.C_re, p.C_im);
     for (size_t i = 0; i < sequences.count; ++i) {

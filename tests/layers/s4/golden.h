@@ -56,7 +56,7 @@ inline void expect_plain(const S4System& s, const nlohmann::json& expected) {
 inline Doubles convolved(const Channel<double>& s, const DoubleBatch& batch) {
   const auto D = static_cast<size_t>(s.width);
   Doubles y = kernels::reference::convolution_forward<double>(
-      batch.sequences(), D, Products::outside, {batch.u, s.K, s.K_reverse, {}});
+      batch.sequences(), D, ProductUse::outside, {batch.u, s.K, s.K_reverse, {}});
   for (size_t i = 0; i < y.size(); ++i) y[i] += s.D[i % D] * batch.u[i];
   return y;
 }

@@ -50,7 +50,7 @@ void fill_gradients(const OwnedLayer& layer, double value) {
   }
 }
 
-kernels::Sequences sequences_of(const std::vector<int64_t>& offsets) {
+kernels::PackedSequences sequences_of(const std::vector<int64_t>& offsets) {
   return {offsets.data(), offsets.size() - 1};
 }
 
@@ -63,7 +63,7 @@ int64_t longest_of(const std::vector<int64_t>& offsets) {
 }
 
 /// y with D⊙u, by the scalar twin.
-Doubles run(const kernels::Sequences& sequences, const Channel<double>& c, const Doubles& u) {
+Doubles run(const kernels::PackedSequences& sequences, const Channel<double>& c, const Doubles& u) {
   const auto D = static_cast<size_t>(c.width);
   Doubles y = reference::convolution_forward<double>(sequences, D, c.kind,
                                                      {u, c.K, c.K_reverse, c.products});
@@ -72,7 +72,7 @@ Doubles run(const kernels::Sequences& sequences, const Channel<double>& c, const
 }
 
 /// The gradient of the description; du.
-std::pair<Channel<double>, Doubles> run_backward(const kernels::Sequences& sequences,
+std::pair<Channel<double>, Doubles> run_backward(const kernels::PackedSequences& sequences,
                                                  const Channel<double>& c, const Doubles& u,
                                                  const Doubles& dy) {
   const auto D = static_cast<size_t>(c.width);

@@ -53,7 +53,7 @@ TEST(S4DGolden, SystemAndKernelsAreTheScripts) {
     }
     if (c.at("input").contains("x_0")) continue;  // a convolution begins with no state
     Doubles y = kernels::reference::convolution_forward<double>(
-        g.batch.sequences(), D, Products::outside, {g.batch.u, K, K_reverse, {}});
+        g.batch.sequences(), D, ProductUse::outside, {g.batch.u, K, K_reverse, {}});
     for (size_t i = 0; i < y.size(); ++i) y[i] += s.D[i % D] * g.batch.u[i];
     EXPECT_LE(relative_error(y, g.output("y")), kGolden);
   }

@@ -15,7 +15,7 @@ struct Problem {
   std::vector<int64_t> offsets{0, 130, 131, 240};
   Floats u, dy, initial, dfinal;  // initial: empty without a state
 
-  kernels::Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  kernels::PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
 };
 
 Results in_double(const Problem& p, DoubleLayer& layer) {
@@ -34,17 +34,13 @@ Results in_plain_float(const Problem& p, DoubleLayer& layer) {
   convert(layer.map(130), rounded);
   const auto& s = std::get<Channel<float>>(rounded);
   const auto D = static_cast<size_t>(s.width), N = static_cast<size_t>(s.states);
-  const kernels::reference::ChannelValues<float> v{
-      p.u, s.lambda_re, s.lambda_im, s.c_re, s.c_im, s.c_reverse_re, s.c_reverse_im,
-      s.D, p.initial,   {}};
+  kernels::reference::ChannelValues<float> v;
+  static_cast<Channel<float>&>(v) = s;
+  v.u = p.u, v.initial = p.initial;
   const auto out = kernels::reference::channel_forward(p.sequences(), D, N, v);
   const auto g = kernels::reference::channel_backward(p.sequences(), D, N, v, p.dy, p.dfinal);
-  Channel<float> back = s;
-  back.lambda_re = g.lambda_re, back.lambda_im = g.lambda_im;
-  back.c_re = g.c_re, back.c_im = g.c_im;
-  back.c_reverse_re = g.c_reverse_re, back.c_reverse_im = g.c_reverse_im, back.D = g.skip;
   Description<double> gradient;
-  convert(Description<float>(back), gradient);
+  convert(Description<float>(static_cast<const Channel<float>&>(g)), gradient);
   for (const auto& [name, sums] : layer.gradients()) std::fill(sums.begin(), sums.end(), 0.0);
   map_s4d_backward({p.options, {&layer.values(), 1}}, {}, {&gradient, 1}, {&layer.gradients(), 1});
   Results r{

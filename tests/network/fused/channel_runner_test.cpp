@@ -1,4 +1,4 @@
-#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/channel_runner.h"
 
 #include "rotrnn/kernels/oracle/channel_reference.h"
 #include "rotrnn/kernels/oracle/convolution_reference.h"
@@ -23,7 +23,7 @@ struct Problem {
   Channel<float> layer;
   Floats u, dy, initial, dfinal;
 
-  kernels::Sequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
+  kernels::PackedSequences sequences() const { return {offsets.data(), offsets.size() - 1}; }
   size_t D() const { return static_cast<size_t>(layer.width); }
   size_t N() const { return static_cast<size_t>(layer.states); }
 };
@@ -38,7 +38,7 @@ Problem rows_of(int64_t width) {
   return p;
 }
 
-Problem convolution(Products kind, int64_t orders, bool both, int64_t width = 70) {
+Problem convolution(ProductUse kind, int64_t orders, bool both, int64_t width = 70) {
   Problem p = rows_of(width);
   p.layer.length = 110;  // more than the longest
   p.layer.kind = kind;
@@ -98,65 +98,60 @@ Results<T> by_twins(const Problem& p) {
   return out;
 }
 
-Results<float> by_mixer(const Problem& p, int threads, ChannelMixer::Way way, bool keep) {
-  ChannelMixer mixer(way);
+Results<float> by_runner(const Problem& p, int threads, ChannelRunner::Way way, bool keep) {
+  ChannelRunner runner(way);
   const ChannelBatch batch{p.sequences(), threads};
   const bool states = !p.initial.empty();
   Floats y(p.u.size(), NAN), du(p.u.size(), NAN), final(p.initial.size(), NAN);
-  Floats dinitial(p.initial.size(), NAN), kept(mixer.kept_size(p.layer, batch), NAN);
+  Floats dinitial(p.initial.size(), NAN), kept(runner.kept_size(p.layer, batch), NAN);
   Channel<float> g;
   g.D = {1, 2, 3};
   const float* initial = states ? p.initial.data() : nullptr;
   float* space = keep && !kept.empty() ? kept.data() : nullptr;
-  mixer.forward(p.layer, batch, {.u = p.u.data(), .initial = initial},
-                {.y = y.data(), .final = states ? final.data() : nullptr, .kept = space});
-  mixer.backward(p.layer, batch, {.u = p.u.data(), .initial = initial},
-                 {.y = p.dy.data(), .final = states ? p.dfinal.data() : nullptr, .kept = space},
-                 {.u = du.data(), .layer = &g, .initial = states ? dinitial.data() : nullptr});
+  runner.forward(p.layer, batch, {.u = p.u.data(), .initial = initial},
+                 {.y = y.data(), .final = states ? final.data() : nullptr, .kept = space});
+  runner.backward(p.layer, batch, {.u = p.u.data(), .initial = initial},
+                  {.y = p.dy.data(), .final = states ? p.dfinal.data() : nullptr, .kept = space},
+                  {.u = du.data(), .layer = &g, .initial = states ? dinitial.data() : nullptr});
   EXPECT_EQ(g.D, (Floats{1, 2, 3}));
   Results<float> out{{"y", y}};
   if (states) out.emplace_back("final", final);
-  out.emplace_back("u", du);
   if (!p.layer.K.empty()) {
-    out.insert(out.end(), {{"K", g.K}, {"K_reverse", g.K_reverse}, {"products", g.products}});
+    out.insert(out.end(),
+               {{"u", du}, {"K", g.K}, {"K_reverse", g.K_reverse}, {"products", g.products}});
     return out;
   }
-  out.insert(out.end(), {{"lambda_re", g.lambda_re},
-                         {"lambda_im", g.lambda_im},
-                         {"c_re", g.c_re},
-                         {"c_im", g.c_im},
-                         {"c_reverse_re", g.c_reverse_re},
-                         {"c_reverse_im", g.c_reverse_im},
-                         {"skip", {}},
-                         {"initial", dinitial},
-                         {"initial_reverse", {}}});
+  g.D.clear();  // not the runner's
+  g.each([&](const char* name, const Floats& values, auto) { out.emplace_back(name, values); });
+  out.insert(out.end(), {{"u", du}, {"initial", dinitial}, {"initial_reverse", {}}});
   return out;
 }
 
 // A direct sum in float has hardly an error where an FFT has that of its largest value.
-void expect_twins(const Problem& p, ChannelMixer::Way way, bool keep = false) {
+void expect_twins(const Problem& p, ChannelRunner::Way way, bool keep = false) {
   const auto exact = by_twins<double>(p);
   const auto plain = by_twins<float>(p);
-  const auto actual = by_mixer(p, 2, way, keep);
+  const auto actual = by_runner(p, 2, way, keep);
   ASSERT_EQ(actual.size(), exact.size());
   for (size_t i = 0; i < exact.size(); ++i) {
     ASSERT_EQ(actual[i].first, exact[i].first);
     expect_close(actual[i].first, actual[i].second, plain[i].second, exact[i].second,
                  2 * kernels::testing::max_value(exact[i].second));
   }
-  EXPECT_EQ(actual, by_mixer(p, 1, way, !keep));
-  EXPECT_EQ(actual, by_mixer(p, 3, way, keep));
+  EXPECT_EQ(actual, by_runner(p, 1, way, !keep));
+  EXPECT_EQ(actual, by_runner(p, 3, way, keep));
 }
 
-constexpr auto kLess = ChannelMixer::Way::less_work;
+constexpr auto kLess = ChannelRunner::Way::less_work;
 
-TEST(ChannelMixer, ConvolutionsAreTheTwins) {
+TEST(ChannelRunner, ConvolutionsAreTheTwins) {
   for (const bool both : {false, true}) {
     SCOPED_TRACE(both);
-    expect_twins(convolution(Products::outside, 0, both), kLess);
+    expect_twins(convolution(ProductUse::outside, 0, both), kLess);
     for (const int64_t orders : {1, 2, 3}) {
       SCOPED_TRACE(orders);
-      for (const Products kind : {Products::outside, Products::inside, Products::reference}) {
+      for (const ProductUse kind :
+           {ProductUse::outside, ProductUse::inside, ProductUse::reference}) {
         SCOPED_TRACE(static_cast<int>(kind));
         expect_twins(convolution(kind, orders, both), kLess);
       }
@@ -164,24 +159,25 @@ TEST(ChannelMixer, ConvolutionsAreTheTwins) {
   }
 }
 
-TEST(ChannelMixer, RecurrencesAreTheTwinsEitherWay) {
+TEST(ChannelRunner, RecurrencesAreTheTwinsEitherWay) {
   for (const bool both : {false, true}) {
-    for (const auto way : {ChannelMixer::Way::recurrence, ChannelMixer::Way::convolution, kLess}) {
+    for (const auto way :
+         {ChannelRunner::Way::recurrence, ChannelRunner::Way::convolution, kLess}) {
       SCOPED_TRACE(static_cast<int>(way));
       expect_twins(recurrence(both), way, /*keep=*/both);
     }
     // With states there is one way.
-    expect_twins(recurrence(both, true), ChannelMixer::Way::convolution);
+    expect_twins(recurrence(both, true), ChannelRunner::Way::convolution);
   }
 }
 
-TEST(ChannelMixer, AConvolutionHasNoStates) {
-  Problem p = convolution(Products::outside, 0, false);
+TEST(ChannelRunner, AConvolutionHasNoStates) {
+  Problem p = convolution(ProductUse::outside, 0, false);
   Floats y(p.u.size()), state(1000);
-  ChannelMixer mixer;
+  ChannelRunner runner;
   const ChannelBatch batch{p.sequences(), 1};
   try {
-    mixer.forward(p.layer, batch, {.u = p.u.data(), .initial = state.data()}, {.y = y.data()});
+    runner.forward(p.layer, batch, {.u = p.u.data(), .initial = state.data()}, {.y = y.data()});
     FAIL();
   } catch (const std::invalid_argument& e) {
     EXPECT_STREQ(e.what(),
@@ -189,21 +185,21 @@ TEST(ChannelMixer, AConvolutionHasNoStates) {
                  "its recurrence step by step instead");
   }
   EXPECT_THROW(
-      mixer.forward(p.layer, batch, {.u = p.u.data()}, {.y = y.data(), .final = state.data()}),
+      runner.forward(p.layer, batch, {.u = p.u.data()}, {.y = y.data(), .final = state.data()}),
       std::invalid_argument);
   p.layer.length = 50;
-  EXPECT_THROW(mixer.forward(p.layer, batch, {.u = p.u.data()}, {.y = y.data()}),
+  EXPECT_THROW(runner.forward(p.layer, batch, {.u = p.u.data()}, {.y = y.data()}),
                std::invalid_argument);
 }
 
-TEST(ChannelMixer, ShortSequencesHaveNoReferenceProducts) {
-  Problem p = convolution(Products::reference, 2, false);
+TEST(ChannelRunner, ShortSequencesHaveNoReferenceProducts) {
+  Problem p = convolution(ProductUse::reference, 2, false);
   p.offsets = {0, 3, 150};
   p.layer.length = 150;
   p.layer.K = normal(150 * p.D(), 4);
   Floats y(p.u.size());
   try {
-    ChannelMixer().forward(p.layer, {p.sequences(), 2}, {.u = p.u.data()}, {.y = y.data()});
+    ChannelRunner().forward(p.layer, {p.sequences(), 2}, {.u = p.u.data()}, {.y = y.data()});
     FAIL();
   } catch (const std::invalid_argument& e) {
     EXPECT_STREQ(e.what(),

@@ -10,27 +10,27 @@ namespace rotrnn {
 
 /// A batch, and on how many threads it is done (0: all that the process may use).
 struct ChannelBatch {
-  kernels::Sequences sequences;
+  kernels::PackedSequences sequences;
   int threads = 0;
 };
 
 /// What goes in: u [n, D]. States are those of channel.h, forward in time, before the first tokens,
 /// [sequences, 2·N·D]; null: 0.
-struct ChannelMixerInput {
+struct ChannelRunInput {
   const float* u = nullptr;
   const float* initial = nullptr;
 };
 
 /// What comes out: y [n, D], without D⊙u and not u; final states, null: not wanted. `kept`, null or
-/// kept_size() numbers: what backward would else compute again.
-struct ChannelMixerOutput {
+/// kept_size() numbers: what backward would otherwise recompute.
+struct ChannelRunOutput {
   float* y = nullptr;
   float* final = nullptr;
   float* kept = nullptr;
 };
 
 /// The gradients of what came out; `final` may be null. `kept` as forward left it, or null.
-struct ChannelMixerOutputGradient {
+struct ChannelRunOutputGradient {
   const float* y = nullptr;
   const float* final = nullptr;
   const float* kept = nullptr;
@@ -38,7 +38,7 @@ struct ChannelMixerOutputGradient {
 
 /// Overwritten: du [n, D], not dy; all of `layer` but D, which is not looked at; `initial`, unless
 /// it is null.
-struct ChannelMixerGradient {
+struct ChannelRunGradient {
   float* u = nullptr;
   Channel<float>* layer = nullptr;
   float* initial = nullptr;
@@ -51,19 +51,19 @@ struct ChannelMixerGradient {
 ///
 /// It holds scratch memory alone, and may serve all layers of a network, one at a time. A
 /// convolution begins with no state and shows none: std::invalid_argument when they are asked for.
-class ChannelMixer {
+class ChannelRunner {
  public:
   /// As fits the batch, or always one way (for tests).
   enum class Way { less_work, recurrence, convolution };
 
-  explicit ChannelMixer(Way way = Way::less_work) : way_(way) {}
+  explicit ChannelRunner(Way way = Way::less_work) : way_(way) {}
 
   size_t kept_size(const Channel<float>& layer, const ChannelBatch& batch) const;
-  void forward(const Channel<float>& layer, const ChannelBatch& batch,
-               const ChannelMixerInput& input, const ChannelMixerOutput& output);
+  void forward(const Channel<float>& layer, const ChannelBatch& batch, const ChannelRunInput& input,
+               const ChannelRunOutput& output);
   void backward(const Channel<float>& layer, const ChannelBatch& batch,
-                const ChannelMixerInput& input, const ChannelMixerOutputGradient& gradient,
-                const ChannelMixerGradient& out);
+                const ChannelRunInput& input, const ChannelRunOutputGradient& gradient,
+                const ChannelRunGradient& out);
 
  private:
   bool as_kernels(const Channel<float>& layer, const ChannelBatch& batch) const;

@@ -1,4 +1,4 @@
-#include "rotrnn/network/fused/channel_mixer.h"
+#include "rotrnn/network/fused/channel_runner.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -10,7 +10,7 @@
 namespace rotrnn {
 namespace {
 
-using kernels::Sequences;
+using kernels::PackedSequences;
 
 bool is_convolution(const Channel<float>& layer) {
   return !layer.K.empty();
@@ -20,7 +20,7 @@ size_t width_of(const Channel<float>& layer) {
   return static_cast<size_t>(layer.width);
 }
 
-size_t longest_of(const Sequences& sequences) {
+size_t longest_of(const PackedSequences& sequences) {
   size_t longest = 0;
   for (size_t i = 0; i < sequences.count; ++i) {
     longest = std::max(longest, sequences.end(i) - sequences.begin(i));
@@ -28,10 +28,10 @@ size_t longest_of(const Sequences& sequences) {
   return longest;
 }
 
-// Cycles for a token and channel, both passes, measured on the machine of docs/performance.md: 3
+// Cycles per token and channel, both passes, measured on the machine of docs/performance.md: 3
 // for a state of the recurrence, 14 for the convolution. Kernels are a recurrence over one
 // sequence.
-bool convolution_is_less(const Sequences& sequences, int64_t N) {
+bool convolution_is_less(const PackedSequences& sequences, int64_t N) {
   const auto n = static_cast<double>(sequences.tokens());
   const double states = 3 * static_cast<double>(N);
   return states * static_cast<double>(longest_of(sequences)) + 14 * n < states * n;
@@ -50,7 +50,7 @@ void check_states(bool initial, bool final) {
   }
 }
 
-void check_kernels(const Channel<float>& layer, const Sequences& sequences) {
+void check_kernels(const Channel<float>& layer, const PackedSequences& sequences) {
   const size_t longest = longest_of(sequences);
   if (static_cast<size_t>(layer.length) < longest) {
     throw std::invalid_argument("convolution: a kernel of " + std::to_string(layer.length) +
@@ -70,7 +70,7 @@ struct LayerProducts {
 
   /// Added to y.
   void forward(const float* u, float* y) const {
-    const bool reference = layer.kind == Products::reference;
+    const bool reference = layer.kind == ProductUse::reference;
     (reference ? kernels::reference_products_forward : kernels::products_forward)(
         batch.threads, batch.sequences, width_of(layer), static_cast<size_t>(layer.orders),
         layer.products.data(), u, y);
@@ -79,7 +79,7 @@ struct LayerProducts {
   /// Added to du.
   void backward(const float* u, const float* dy, float* du, float* dc,
                 kernels::Arena& scratch) const {
-    const bool reference = layer.kind == Products::reference;
+    const bool reference = layer.kind == ProductUse::reference;
     (reference ? kernels::reference_products_backward : kernels::products_backward)(
         batch.threads, batch.sequences, width_of(layer), static_cast<size_t>(layer.orders),
         layer.products.data(), u, dy, du, dc, scratch);
@@ -87,60 +87,50 @@ struct LayerProducts {
 };
 
 /// With what reads the states in both directions, or one of them as if it were forward.
-kernels::ChannelSystem system_of(const Channel<float>& layer, bool both, bool reverse) {
-  kernels::ChannelSystem s;
-  s.D = width_of(layer);
-  s.N = static_cast<size_t>(layer.states);
-  s.lambda_re = layer.lambda_re.data();
-  s.lambda_im = layer.lambda_im.data();
-  s.c_re = (reverse ? layer.c_reverse_re : layer.c_re).data();
-  s.c_im = (reverse ? layer.c_reverse_im : layer.c_im).data();
-  if (both && layer.bidirectional()) {
-    s.c_reverse_re = layer.c_reverse_re.data();
-    s.c_reverse_im = layer.c_reverse_im.data();
-  }
-  return s;
+kernels::ChannelLayer directions_of(const Channel<float>& layer, bool both, bool reverse) {
+  kernels::ChannelLayer out;
+  point_to(layer, out);
+  out.D = nullptr;  // the block's
+  if (both) return out;
+  if (reverse) out.c_re = out.c_reverse_re, out.c_im = out.c_reverse_im;
+  out.c_reverse_re = out.c_reverse_im = nullptr;
+  return out;
 }
 
-// Fields of the sizes of the layer's own; D stays as it is.
+// Fields as long as the layer's; D stays as it is.
 void shape_like(const Channel<float>& layer, Channel<float>& out) {
   std::vector<float> D = std::move(out.D);
-  out.width = layer.width, out.states = layer.states;
   out.length = layer.length, out.orders = layer.orders;
   out.kind = layer.kind;
-  std::vector<size_t> sizes;
-  layer.each(
-      [&](const char*, const std::vector<float>& values, auto) { sizes.push_back(values.size()); });
-  auto size = sizes.begin();
-  out.each([&](const char*, std::vector<float>& values, auto) { values.resize(*size++); });
+  size_like(layer, out);
   out.D = std::move(D);
 }
 
 }  // namespace
 
-bool ChannelMixer::as_kernels(const Channel<float>& layer, const ChannelBatch& batch) const {
+bool ChannelRunner::as_kernels(const Channel<float>& layer, const ChannelBatch& batch) const {
   if (is_convolution(layer) || batch.sequences.tokens() == 0) return false;
   if (way_ != Way::less_work) return way_ == Way::convolution;
   return convolution_is_less(batch.sequences, layer.states);
 }
 
-size_t ChannelMixer::kept_size(const Channel<float>& layer, const ChannelBatch& batch) const {
+size_t ChannelRunner::kept_size(const Channel<float>& layer, const ChannelBatch& batch) const {
   if (!as_kernels(layer, batch)) return 0;
   return (layer.bidirectional() ? 2 : 1) * longest_of(batch.sequences) * width_of(layer);
 }
 
-void ChannelMixer::forward(const Channel<float>& layer, const ChannelBatch& batch,
-                           const ChannelMixerInput& in, const ChannelMixerOutput& out) {
+void ChannelRunner::forward(const Channel<float>& layer, const ChannelBatch& batch,
+                            const ChannelRunInput& in, const ChannelRunOutput& out) {
   work_.reset();
   if (is_convolution(layer)) {
     check_states(in.initial != nullptr, out.final != nullptr);
     check_kernels(layer, batch.sequences);
     return convolution_forward(layer, batch, in.u, out.y);
   }
-  if (layer.orders > 0) throw std::logic_error("channel mixer: products of a recurrence");
+  if (layer.orders > 0) throw std::logic_error("channel runner: products of a recurrence");
   const bool states = in.initial != nullptr || out.final != nullptr;
   if (states || !as_kernels(layer, batch)) {
-    kernels::channel_forward({batch.threads}, batch.sequences, system_of(layer, true, false),
+    kernels::channel_forward({batch.threads}, batch.sequences, directions_of(layer, true, false),
                              {.u = in.u, .initial = in.initial}, {.y = out.y, .final = out.final},
                              scratch_);
     return;
@@ -153,9 +143,9 @@ void ChannelMixer::forward(const Channel<float>& layer, const ChannelBatch& batc
   kernels::convolve_forward(batch.threads, batch.sequences, both, in.u, out.y, false, scratch_);
 }
 
-void ChannelMixer::backward(const Channel<float>& layer, const ChannelBatch& batch,
-                            const ChannelMixerInput& in, const ChannelMixerOutputGradient& gradient,
-                            const ChannelMixerGradient& out) {
+void ChannelRunner::backward(const Channel<float>& layer, const ChannelBatch& batch,
+                             const ChannelRunInput& in, const ChannelRunOutputGradient& gradient,
+                             const ChannelRunGradient& out) {
   work_.reset();
   shape_like(layer, *out.layer);
   if (is_convolution(layer)) {
@@ -163,7 +153,7 @@ void ChannelMixer::backward(const Channel<float>& layer, const ChannelBatch& bat
     check_kernels(layer, batch.sequences);
     return convolution_backward(layer, batch, in.u, gradient.y, out.u, *out.layer);
   }
-  if (layer.orders > 0) throw std::logic_error("channel mixer: products of a recurrence");
+  if (layer.orders > 0) throw std::logic_error("channel runner: products of a recurrence");
   const bool states = in.initial != nullptr || out.initial != nullptr || gradient.final != nullptr;
   if (!states && as_kernels(layer, batch)) {
     return impulse_backward(layer, batch, in.u, gradient.y, gradient.kept, out.u, *out.layer);
@@ -171,13 +161,10 @@ void ChannelMixer::backward(const Channel<float>& layer, const ChannelBatch& bat
   Channel<float>& to = *out.layer;
   kernels::ChannelGradients g;
   g.u = out.u;
-  g.lambda_re = to.lambda_re.data(), g.lambda_im = to.lambda_im.data();
-  g.c_re = to.c_re.data(), g.c_im = to.c_im.data();
-  if (layer.bidirectional()) {
-    g.c_reverse_re = to.c_reverse_re.data(), g.c_reverse_im = to.c_reverse_im.data();
-  }
+  point_to(to, g.layer);
+  g.layer.D = nullptr;
   g.initial = out.initial;
-  kernels::channel_backward({batch.threads}, batch.sequences, system_of(layer, true, false),
+  kernels::channel_backward({batch.threads}, batch.sequences, directions_of(layer, true, false),
                             {.u = in.u, .initial = in.initial},
                             {.y = gradient.y, .final = gradient.final}, g, scratch_);
 }
@@ -186,10 +173,10 @@ void ChannelMixer::backward(const Channel<float>& layer, const ChannelBatch& bat
 
 // Products inside drive the forward kernel alone. So where there is a reverse kernel, they are
 // convolved by themselves.
-void ChannelMixer::convolution_forward(const Channel<float>& layer, const ChannelBatch& batch,
-                                       const float* u, float* y) {
+void ChannelRunner::convolution_forward(const Channel<float>& layer, const ChannelBatch& batch,
+                                        const float* u, float* y) {
   const LayerProducts products{layer, batch};
-  const bool inside = layer.orders > 0 && layer.kind == Products::inside;
+  const bool inside = layer.orders > 0 && layer.kind == ProductUse::inside;
   const auto convolve = [&](bool both, const float* driving, bool add) {
     kernels::convolve_forward(batch.threads, batch.sequences, kernels_of(layer, both), driving, y,
                               add, scratch_);
@@ -213,12 +200,12 @@ void ChannelMixer::convolution_forward(const Channel<float>& layer, const Channe
   }
 }
 
-void ChannelMixer::convolution_backward(const Channel<float>& layer, const ChannelBatch& batch,
-                                        const float* u, const float* dy, float* du,
-                                        Channel<float>& out) {
+void ChannelRunner::convolution_backward(const Channel<float>& layer, const ChannelBatch& batch,
+                                         const float* u, const float* dy, float* du,
+                                         Channel<float>& out) {
   const size_t size = batch.sequences.tokens() * width_of(layer);
   const LayerProducts products{layer, batch};
-  const bool inside = layer.orders > 0 && layer.kind == Products::inside;
+  const bool inside = layer.orders > 0 && layer.kind == ProductUse::inside;
   const bool both = layer.bidirectional();
   kernels::ConvolutionGradients g{du, false, out.K.data(), both ? out.K_reverse.data() : nullptr};
   if (!inside) {
@@ -251,8 +238,8 @@ void ChannelMixer::convolution_backward(const Channel<float>& layer, const Chann
 // ------------------------------------------------------------------- recurrences as convolutions
 
 // K and K_reverse [longest, D] one after the other: what 1 and then zeros give in each direction.
-void ChannelMixer::impulse_forward(const Channel<float>& layer, const ChannelBatch& batch,
-                                   float* kernels) {
+void ChannelRunner::impulse_forward(const Channel<float>& layer, const ChannelBatch& batch,
+                                    float* kernels) {
   const size_t D = width_of(layer), size = longest_of(batch.sequences) * D;
   const int64_t offsets[] = {0, static_cast<int64_t>(size / D)};
   auto* u = work_.take<float>(size);
@@ -260,14 +247,14 @@ void ChannelMixer::impulse_forward(const Channel<float>& layer, const ChannelBat
   std::fill_n(u + D, size - D, 0.0f);
   for (const bool reverse : {false, true}) {
     if (reverse && !layer.bidirectional()) continue;
-    kernels::channel_forward({batch.threads}, {offsets, 1}, system_of(layer, false, reverse),
+    kernels::channel_forward({batch.threads}, {offsets, 1}, directions_of(layer, false, reverse),
                              {.u = u}, {.y = kernels + (reverse ? size : 0)}, scratch_);
   }
 }
 
-void ChannelMixer::impulse_backward(const Channel<float>& layer, const ChannelBatch& batch,
-                                    const float* u, const float* dy, const float* kernels,
-                                    float* du, Channel<float>& out) {
+void ChannelRunner::impulse_backward(const Channel<float>& layer, const ChannelBatch& batch,
+                                     const float* u, const float* dy, const float* kernels,
+                                     float* du, Channel<float>& out) {
   const size_t D = width_of(layer), longest = longest_of(batch.sequences), size = longest * D;
   const int64_t offsets[] = {0, static_cast<int64_t>(longest)};
   const bool both = layer.bidirectional();
@@ -290,11 +277,11 @@ void ChannelMixer::impulse_backward(const Channel<float>& layer, const ChannelBa
     if (reverse && !both) continue;
     kernels::ChannelGradients to;
     to.u = unused;
-    to.lambda_re = reverse ? lambda : out.lambda_re.data();
-    to.lambda_im = reverse ? lambda + states : out.lambda_im.data();
-    to.c_re = (reverse ? out.c_reverse_re : out.c_re).data();
-    to.c_im = (reverse ? out.c_reverse_im : out.c_im).data();
-    kernels::channel_backward({batch.threads}, {offsets, 1}, system_of(layer, false, reverse),
+    to.layer.lambda_re = reverse ? lambda : out.lambda_re.data();
+    to.layer.lambda_im = reverse ? lambda + states : out.lambda_im.data();
+    to.layer.c_re = (reverse ? out.c_reverse_re : out.c_re).data();
+    to.layer.c_im = (reverse ? out.c_reverse_im : out.c_im).data();
+    kernels::channel_backward({batch.threads}, {offsets, 1}, directions_of(layer, false, reverse),
                               {.u = impulse}, {.y = reverse ? g.K_reverse : g.K}, to, scratch_);
   }
   for (size_t i = 0; i < states && both; ++i) {
