@@ -33,7 +33,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Gloo's own limit, never reached: the program decides, and knows whom to name.
+// Gloo's limit, never reached: the program's is shorter and names the process.
 constexpr auto kForever = std::chrono::hours(24 * 30);
 
 thread_local std::string last_error;
@@ -152,7 +152,7 @@ RotrnnWork* start(const F& f) noexcept {
   return guarded<RotrnnWork*>(nullptr, [&] { return new RotrnnWork{f()}; });
 }
 
-// An array as a tensor, which does not own it.
+// An array as a tensor that does not own it.
 at::Tensor tensor_of(void* values, size_t count, at::ScalarType type) {
   return at::from_blob(values, {static_cast<int64_t>(count)}, at::TensorOptions(type));
 }
@@ -194,7 +194,7 @@ RotrnnState wait(RotrnnWork* work, int64_t timeout_ms) {
       return ROTRNN_DONE;
     } catch (...) {
       // The time is over, or the work failed. It may have ended well just after the wait did, which
-      // the next wait tells.
+      // the next wait reports.
       if (work->work->isCompleted() && work->work->exception()) throw;
       return ROTRNN_NOT_YET;
     }

@@ -19,7 +19,7 @@ constexpr char kHow[] =
     "`scripts/install c10d && scripts/build release rotrnn_c10d`; on Debian: apt install "
     "rotrnn-c10d; ROTRNN_C10D names the file when it is elsewhere";
 
-// Where the program itself is; empty where the system does not say.
+// Where the program itself is; empty where unknown.
 fs::path program_folder() {
   std::error_code error;
   return fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -27,9 +27,9 @@ fs::path program_folder() {
 
 // The library beside the program; empty when there is none.
 fs::path beside(const fs::path& folder) {
-  for (const char* place : {".", "../lib", "../lib64", "../lib/" ROTRNN_ARCHITECTURE}) {
+  for (const char* below : {".", "../lib", "../lib64", "../lib/" ROTRNN_ARCHITECTURE}) {
     std::error_code error;
-    const fs::path file = folder / place / kName;
+    const fs::path file = folder / below / kName;
     if (fs::exists(file, error)) return file.lexically_normal();
   }
   return {};

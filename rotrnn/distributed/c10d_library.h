@@ -8,7 +8,7 @@ namespace rotrnn {
 
 /// Loads librotrnn_c10d.so, once: the file that ROTRNN_C10D names, else the one beside the program
 /// (its folder, ../lib, ../lib64, ../lib/ARCHITECTURE), else the one that the system's loader
-/// finds. std::runtime_error says what was tried and what to do. Takes half a second: LibTorch
+/// finds. std::runtime_error reports what was tried and what to do. Takes half a second: LibTorch
 /// comes with it.
 const RotrnnC10d& load_c10d();
 

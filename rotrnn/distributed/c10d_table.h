@@ -32,7 +32,7 @@ typedef enum RotrnnState {
 } RotrnnState;
 
 /// A function that returns a pointer returns null when it fails, one that returns an int -1; then
-/// `error` says why. Texts that it gives stay until the next call on the same thread.
+/// `error` gives the reason. Texts that it gives stay until the next call on the same thread.
 typedef struct RotrnnC10d {
   uint32_t version;  // ROTRNN_C10D_VERSION
   uint32_t size;     // of this struct

@@ -10,7 +10,7 @@
 namespace rotrnn {
 namespace {
 
-// 0 where the system does not tell.
+// 0 where the system does not report it.
 int topology(int cpu, const char* what) {
   std::ifstream in(fmt::format("/sys/devices/system/cpu/cpu{}/topology/{}", cpu, what));
   int value = 0;

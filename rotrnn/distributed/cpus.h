@@ -26,8 +26,8 @@ std::vector<Cpu> cpus_of(std::vector<Cpu> cpus, const Shard& shard);
 /// agreed.
 bool stay_on(const std::vector<Cpu>& cpus);
 
-/// Threads that this one starts while this object lives do not push a computing one aside when they
-/// have something to do, unless it has had its turn.
+/// Threads that this one starts while this object lives do not preempt a computing thread before
+/// its time slice ends.
 class Humble {
  public:
   Humble();

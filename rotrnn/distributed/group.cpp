@@ -99,11 +99,11 @@ Board board_of(const std::shared_ptr<Store>& store) {
   return board;
 }
 
-// What a process says of itself when it comes.
+// What a process reports of itself when it joins.
 struct Member {
   int size = 0;
   long process = 0;
-  std::string local, master;  // addresses: its own, and of rank 0 as it sees it
+  std::string local, master;  // addresses: of this process, and of rank 0 as it sees it
   std::string machine, cpus, host;
 
   std::string text() const {
@@ -151,13 +151,13 @@ Reached reach_master(const Rendezvous& rendezvous, double timeout) {
   throw std::runtime_error(text);
 }
 
-// Waits until every rank has said what it is.
+// Waits until every rank has reported itself.
 std::vector<Member> gather_members(const Rendezvous& rendezvous, Store& store, const Member& self,
                                    double timeout) {
   if (store.add(fmt::format("claimed/{}", rendezvous.rank), 1) != 1) {
     throw std::runtime_error(fmt::format(
-        "two processes say that they are rank {} of the group at {}:{}; each needs a RANK of its "
-        "own, and each job a MASTER_PORT",
+        "two processes are rank {} of the group at {}:{}; each needs its own RANK, and each job "
+        "its own MASTER_PORT",
         rendezvous.rank, rendezvous.master, rendezvous.port));
   }
   store.set(member_key(rendezvous.rank), self.text());
@@ -192,7 +192,7 @@ std::string own_address(const Member& self, const std::vector<Member>& members) 
   return self.local;
 }
 
-// Connects every process with every other. On a thread of its own, which is left behind when it
+// Connects every process with every other. On its own thread, which is left behind when it
 // does not come back: there is no other way to give up.
 RotrnnPeers* connect(const RotrnnC10d& c10d, const Rendezvous& rendezvous,
                      const std::shared_ptr<Store>& store, const std::string& address,
@@ -322,12 +322,12 @@ Group::Group(const Rendezvous& rendezvous, double timeout, bool bind) : rendezvo
     }
   }();
   std::vector<std::string> names;
-  const Member& own = members[static_cast<size_t>(rendezvous.rank)];
+  const Member& mine = members[static_cast<size_t>(rendezvous.rank)];
   Shard sharing{0, 0};  // of the processes with the same CPUs
   for (int rank = 0; rank < rendezvous.size; ++rank) {
     const Member& m = members[static_cast<size_t>(rank)];
     names.push_back(fmt::format("rank {} (host {}, process {})", rank, m.host, m.process));
-    if (m.machine != own.machine || m.cpus != own.cpus) continue;
+    if (m.machine != mine.machine || m.cpus != mine.cpus) continue;
     ++sharing.size;
     sharing.rank += rank < rendezvous.rank;
   }

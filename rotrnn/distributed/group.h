@@ -15,16 +15,16 @@ struct GroupLost : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Processes that train one network together; by itself a group of one, for which every operation
-/// is nothing. All processes must call the same operations in the same order.
+/// Processes that train one network together; a single process is a group of one, and every
+/// operation does nothing. All processes must call the same operations in the same order.
 ///
-/// Every operation throws GroupLost instead of waiting for a process that does not come any more.
+/// Every operation throws GroupLost instead of waiting for a process that is gone.
 class Group {
  public:
   Group();
-  /// Meets the others, by librotrnn_c10d.so; std::runtime_error says who did not come within
-  /// `timeout` seconds. Later the same time is what a process may be silent, or keep the others
-  /// waiting, before it is given up.
+  /// Joins the others through librotrnn_c10d.so; std::runtime_error names the ranks that did not
+  /// join within `timeout` seconds. Later, a process that is silent or keeps the others waiting
+  /// for that long is given up.
   /// `bind`: processes of a machine that may use the same CPUs divide them.
   Group(const Rendezvous& rendezvous, double timeout, bool bind = true);
   /// Leaves together with the others when all is well, else at once.
@@ -49,7 +49,7 @@ class Group {
   void broadcast(void* bytes, size_t count);
   std::string broadcast(const std::string& text);
 
-  /// Returns when all have come. `patient`: however long they take, as long as they are alive.
+  /// Returns when all ranks have arrived. `patient`: without a time limit while they are alive.
   void barrier(bool patient = false);
 
   /// This process is about to end with an error; the others end with it.

@@ -9,8 +9,8 @@ struct Reached {
   std::string local, peer;
 };
 
-/// Connects to a host, trying again until `seconds` have passed. std::runtime_error says what kept
-/// it from answering.
+/// Connects to a host, trying again until `seconds` have passed. std::runtime_error reports what
+/// kept it from answering.
 Reached reach(const std::string& host, int port, double seconds);
 
 /// std::runtime_error when something listens on the port of this machine already.
@@ -22,7 +22,7 @@ int free_port();
 /// Whether an address is of this machine alone.
 bool is_loopback(const std::string& address);
 
-/// What tells this machine from others: the same for all processes on one kernel.
+/// Identifies this machine: the same for all processes on one kernel.
 std::string machine_id();
 
 /// Name of the machine, for people.

@@ -10,9 +10,9 @@ namespace rotrnn {
 struct Rendezvous {
   int rank = 0, size = 1;
   std::string master;         // host or address of rank 0
-  int port = 0;               // where rank 0, or whoever started it, keeps the store
+  int port = 0;               // where rank 0 or the launcher keeps the store
   bool serves_store = false;  // this process has to open the store itself
-  std::string round;          // tells the attempts of a launcher that restarts apart
+  std::string round;          // distinguishes the attempts of a launcher that restarts
 };
 
 /// A variable of the environment, if it is set and not empty.

@@ -12,8 +12,8 @@ std::vector<int64_t> take_shard(std::span<const int64_t> lengths, const Shard& s
   std::vector<int64_t> order(lengths.size());
   std::iota(order.begin(), order.end(), 0);
   if (shard.size == 1) return order;
-  // The longest first, each to whoever has least: at most a third above the best there is (Graham
-  // 1969), and far nearer with many sequences.
+  // The longest first, each to the rank with the least so far: at most a third above the best there
+  // is (Graham 1969), and far nearer with many sequences.
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return lengths[a] > lengths[b]; });
   using Load = std::tuple<int64_t, int64_t, int>;  // tokens, sequences, rank

@@ -205,7 +205,7 @@ void Watch::check_silence(int other, double time) {
   }
 }
 
-// Whoever has begun fewer waits than this process is the one it waits for.
+// This process waits for those that have begun fewer waits.
 void Watch::check_progress(double time) {
   {
     const std::lock_guard lock(mutex_);
@@ -236,7 +236,7 @@ void Watch::declare(const std::string& text) {
   try {
     stands = board_.claim("verdict", text);
   } catch (const std::exception&) {
-    // Then each says what it sees.
+    // Then each reports what it sees.
   }
   const std::lock_guard lock(mutex_);
   set(stands);

@@ -33,7 +33,7 @@ struct WatchLimits {
 /// a missing one nothing at all.
 ///
 /// A thread gives a sign of life every half second and reads those of the others: rank 0 of all,
-/// all of rank 0. A verdict is written on the board, so that every process says the same.
+/// all of rank 0. A verdict is written on the board, so that every process reports the same.
 class Watch {
  public:
   /// `names[r]` describes rank r in messages. `abandon(verdict)` is called when the group is lost
@@ -57,10 +57,11 @@ class Watch {
   /// gone, for a few seconds, and returns the verdict.
   std::string settle(const std::string& reason);
 
-  /// This process fails by itself: tells the others, if that can be done in a moment.
+  /// This process fails by itself: reports it to the others, if that can be done in a moment.
   void report(const std::string& reason);
 
-  /// Until the others have read the verdict, for a moment: whoever keeps the board stays that long.
+  /// Until the others have read the verdict, for a moment: the process that keeps the board stays
+  /// that long.
   void linger();
 
  private:

@@ -20,8 +20,8 @@ void draw(std::span<T> out, Random random, const Next& next) {
 }
 
 template <class T>
-void draw_normal(std::span<T> out, double deviation, Random random) {
-  draw(out, random, [=](Random& r) { return deviation * r.normal(); });
+void draw_normal(std::span<T> out, double standard_deviation, Random random) {
+  draw(out, random, [=](Random& r) { return standard_deviation * r.normal(); });
 }
 
 /// Uniform in (low, high), both excluded.
@@ -34,15 +34,15 @@ void draw_uniform(std::span<T> out, double low, double high, Random random) {
   });
 }
 
-/// A normal cut off at twice its standard deviation and widened so that `deviation` is what
-/// remains, as JAX's lecun_normal.
+/// A normal cut off at twice its standard deviation and widened so that
+/// `standard_deviation` remains, as JAX's lecun_normal.
 template <class T>
-void draw_truncated_normal(std::span<T> out, double deviation, Random random) {
+void draw_truncated_normal(std::span<T> out, double standard_deviation, Random random) {
   constexpr double kLeft = 0.87962566103423978;  // of a standard normal cut off at ±2
   draw(out, random, [=](Random& r) {
     double x = r.normal();
     while (std::abs(x) > 2) x = r.normal();
-    return deviation / kLeft * x;
+    return standard_deviation / kLeft * x;
   });
 }
 

@@ -6,8 +6,8 @@
 
 namespace rotrnn {
 
-/// A setting of a layer that cannot be. `key` is its name below [model] in a config, such as
-/// "heads" or "lru.r_min", so that whoever read the config can say where it was set.
+/// An invalid layer setting. `key` is its name below [model] in a config, such as "heads" or
+/// "lru.r_min": the reader of the config adds where it was set.
 class SettingError : public std::invalid_argument {
  public:
   SettingError(std::string key, const std::string& what)

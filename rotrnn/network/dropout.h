@@ -6,7 +6,7 @@
 namespace rotrnn {
 
 /// Fills a mask [sequences, width], one value per sequence and channel, already scaled by
-/// 1/(1 - probability): a pure function of the key and the place in the network.
+/// 1/(1 - probability): a pure function of the key and the position in the network.
 template <class T>
 void draw_mask(const DropoutKey& key, size_t block, size_t site, size_t width, double probability,
                T* out) {

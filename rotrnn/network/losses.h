@@ -8,7 +8,7 @@
 
 namespace rotrnn {
 
-/// What training makes small, of the outputs y [rows, outputs] of a network:
+/// What training minimises, of the outputs y [rows, outputs] of a network:
 ///
 ///     cross_entropy   -log softmax(y)_c                      one class c per row
 ///     binary          Σ_k c_k·BCE(y_k, t_k)/Σ_k c_k          several labels at once, t_k in [0, 1]

@@ -210,7 +210,7 @@ Network::StateNorms Network::state_norms(const PackedInput& batch, Workspace& wo
   out.groups = static_cast<size_t>(layer_kind(options_.layer).states(options_).groups);
   w.maps.forward(options_, w.layers_of(options_, weights_).values, longest_of(batch.offsets),
                  threads_of(engine), false);
-  EngineOptions alone = engine;  // whoever looks at a batch of its own must not wait for others
+  EngineOptions alone = engine;  // looking at a batch must not wait for other processes
   alone.reduce = {};
   w.fused.norms({options_, shape_, alone, weights_, w.maps}, batch, out.blocks);
   return out;

@@ -19,8 +19,8 @@ enum class Mode {
   observe,   // as train, but nothing is dropped and no statistics move
 };
 
-/// What dropout depends on besides the place in the network: with the same values a pass draws the
-/// same masks, in any process and after any restart.
+/// What dropout depends on besides the position in the network: with the same values a pass draws
+/// the same masks, in any process and after any restart.
 struct DropoutKey {
   uint64_t seed = 0;
   int64_t step = 0;
@@ -52,7 +52,7 @@ struct NetworkInputGradient {
 };
 
 /// The memory of a pass: what forward keeps for backward, and scratch. It grows with the first
-/// passes and is used again.
+/// passes and is reused.
 class Workspace {
  public:
   Workspace();

@@ -50,7 +50,7 @@ class LayerWorkspace {
 /// programs that have a network of their own around it.
 class SingleLayer {
  public:
-  /// With initial values drawn by (seed, stream). SettingError for settings that make no layer.
+  /// With initial values drawn by (seed, stream). SettingError for an invalid setting.
   SingleLayer(const LayerOptions& options, uint64_t seed, uint64_t stream = 0);
 
   const LayerOptions& options() const { return options_; }

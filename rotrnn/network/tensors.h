@@ -13,7 +13,7 @@ namespace rotrnn {
 ///     blocks.K.norm.*, blocks.K.layer.*, (blocks.K.value.*, blocks.K.gate.*)
 ///     (hidden.*: of pairs) head.*
 ///
-/// std::invalid_argument for sizes that make no network.
+/// std::invalid_argument for invalid sizes.
 TensorSpecs network_tensors(const ModelOptions& options, const DataShape& shape);
 
 /// Draws the initial values: a pure function of the seed. Each parameter outside the layers has a

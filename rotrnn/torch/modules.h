@@ -626,7 +626,7 @@ class NetworkPass final : public EnginePass<rotrnn::Network, Workspace> {
 /// A recurrent layer by itself, without encoder, norm, activation and head.
 class LayerImpl : public detail::EngineModule<LayerImpl, SingleLayer, LayerWorkspace> {
  public:
-  /// With initial values drawn by the seed. SettingError for settings that make no layer.
+  /// With initial values drawn by the seed. SettingError for an invalid setting.
   explicit LayerImpl(const LayerOptions& options, uint64_t seed = 0)
       : options_(options), seed_(seed) {
     reset();
@@ -693,7 +693,7 @@ class NetworkImpl : public detail::EngineModule<NetworkImpl, rotrnn::Network, Wo
   const ModelOptions& options() const { return options_; }
   const DataShape& shape() const { return shape_; }
 
-  /// What dropout depends on besides the place in the network: the same values drop the same.
+  /// What dropout depends on besides the position in the network: the same values drop the same.
   struct Dropout {
     uint64_t seed = 0;
     int64_t step = 0;                // counts the passes in training by itself

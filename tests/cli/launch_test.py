@@ -293,7 +293,7 @@ class Wrong(Launch):
         first = self.start(*train, RANK="0", **place)
         second = self.start(*train, RANK="1", **place)
         time.sleep(1.5)
-        self.fails(*train, code=1, says="two processes say that they are rank 1", RANK="1", **place)
+        self.fails(*train, code=1, says="two processes are rank 1", RANK="1", **place)
         for process in [first, second]:
             _, errors = process.communicate(timeout=60)
             self.assertEqual(process.returncode, 1)

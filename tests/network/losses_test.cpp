@@ -252,13 +252,13 @@ TEST(Losses, OfPartsAddUp) {
 }
 
 TEST(Losses, RefuseWhatDoesNotFit) {
-  const auto refused = [](Loss loss, auto change, const char* says) {
+  const auto refused = [](Loss loss, auto change, const char* expected) {
     Problem p(loss, 5);
     Targets targets = p.targets(false);
     change(p, targets);
     const std::string message = message_of<std::invalid_argument>(
         [&] { loss_of(p.options, targets, p.y.data(), p.outputs); });
-    EXPECT_NE(message.find(says), std::string::npos) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
     EXPECT_TRUE(message.starts_with(std::string("loss ") + loss_name(loss))) << message;
   };
   const auto weights = [](Doubles values) {

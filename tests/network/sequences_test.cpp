@@ -1,5 +1,5 @@
-// What a network says of packed sequences: each as if it were alone, by its pooling and head, from
-// the states of the sequence before; and which input it refuses.
+// What a network gives for packed sequences: each as if it were alone, by its pooling and head,
+// from the states of the sequence before; and which input it refuses.
 
 #include <gtest/gtest.h>
 
@@ -279,11 +279,11 @@ TEST(SequenceNetwork, EmptyBatchGivesNothing) {
 }
 
 TEST(SequenceNetwork, WrongInputIsRefused) {
-  const auto refused = [](Network& network, const NetworkInput& input, const char* says) {
+  const auto refused = [](Network& network, const NetworkInput& input, const char* expected) {
     Workspace workspace;
     const std::string message =
         message_of<std::invalid_argument>([&] { network.forward(input, workspace); });
-    EXPECT_NE(message.find(says), std::string::npos) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
   };
   const auto batch = [](const Integers& offsets, const Integers& tokens,
                         const std::vector<float>& values = {}) {

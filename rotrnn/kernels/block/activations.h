@@ -4,7 +4,7 @@
 
 namespace rotrnn::kernels {
 
-/// The branch after the system, fused into the block (tile kernels in simd.h):
+/// The branch after the layer, fused into the block (tile kernels in simd.h):
 ///   full_glu    h = drop(gelu(y));  o = drop(W1 h ⊙ σ(W2 h))
 ///   exact_glu   h = drop(gelu(y));  o = W1 h ⊙ σ(W2 h)
 ///   half_glu1   h = drop(gelu(y));  o = drop(h ⊙ σ(W2 h))

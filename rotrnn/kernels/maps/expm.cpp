@@ -26,8 +26,8 @@ class Expm {
     const size_t count = size_t{size} * size_t{size};
     memory_.resize(kMatrices * 2 * count);  // one for each thread, grown once
     for (size_t i = 0; i < kMatrices; ++i) {
-      double* place = memory_.data() + 2 * i * count;
-      matrix_[i] = {place, with_tangent ? place + count : nullptr};
+      double* slot = memory_.data() + 2 * i * count;
+      matrix_[i] = {slot, with_tangent ? slot + count : nullptr};
     }
   }
 

@@ -31,14 +31,14 @@ double cost_of(size_t n) {
 }
 
 /// A plan with its memory.
-struct OwnPlan {
+struct StoredPlan {
   FftPlan plan;
   std::vector<FftStage> stages;
   std::vector<std::vector<float>> twiddles;
 };
 
-std::unique_ptr<OwnPlan> make_plan(size_t n) {
-  auto own = std::make_unique<OwnPlan>();
+std::unique_ptr<StoredPlan> make_plan(size_t n) {
+  auto made = std::make_unique<StoredPlan>();
   size_t block = n;
   for (const size_t r : radices_of(n)) {
     const size_t step = block / r;
@@ -52,12 +52,12 @@ std::unique_ptr<OwnPlan> make_plan(size_t n) {
         twiddles.push_back(static_cast<float>(std::sin(angle)));
       }
     }
-    own->twiddles.push_back(std::move(twiddles));
-    own->stages.push_back({r, step, own->twiddles.back().data()});
+    made->twiddles.push_back(std::move(twiddles));
+    made->stages.push_back({r, step, made->twiddles.back().data()});
     block = step;
   }
-  own->plan = {n, own->stages.size(), own->stages.data()};
-  return own;
+  made->plan = {n, made->stages.size(), made->stages.data()};
+  return made;
 }
 
 }  // namespace
@@ -74,11 +74,11 @@ size_t fft_size(size_t least) {
 
 const FftPlan& fft_plan(size_t n) {
   static std::mutex mutex;
-  static std::map<size_t, std::unique_ptr<OwnPlan>> plans;
+  static std::map<size_t, std::unique_ptr<StoredPlan>> plans;
   const std::lock_guard lock(mutex);
-  std::unique_ptr<OwnPlan>& own = plans[n];
-  if (!own) own = make_plan(n);
-  return own->plan;
+  std::unique_ptr<StoredPlan>& plan = plans[n];
+  if (!plan) plan = make_plan(n);
+  return plan->plan;
 }
 
 }  // namespace rotrnn::kernels

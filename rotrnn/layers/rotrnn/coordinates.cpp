@@ -5,7 +5,7 @@
 namespace rotrnn {
 namespace {
 
-// Visits all entries of P: f(entry, row of x, place of the column in z).
+// Visits all entries of P: f(entry, row of x, index of the column in z).
 template <class F>
 void for_entries(const LayerOptions& options, const LayerValues& values, const F& f) {
   const std::vector<double> P = rotrnn_rotations(options, values);

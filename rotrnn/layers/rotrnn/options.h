@@ -28,7 +28,7 @@ struct RotRNNInit {
   MatrixInit bc_init = MatrixInit::automatic;  // B and C
   MatrixInit m_init = MatrixInit::automatic;   // M
 
-  /// The same options with every `automatic` replaced by what the preset says.
+  /// The same options with every `automatic` replaced by the preset's.
   RotRNNInit resolved() const {
     RotRNNInit r = *this;
     const bool paper = preset == InitPreset::paper;

@@ -32,7 +32,7 @@ ComplexRows join(const LayerValues& values, const char* re, const char* im, cons
   return out;
 }
 
-// The adjoint of it, which sums over the channels where there is one row for all.
+// Its adjoint, which sums over the channels where there is one row for all.
 void add_parts(const ComplexRows& gradient, const char* re, const char* im,
                const Views<double>& out) {
   double *a = out[re], *b = out[im];
@@ -74,20 +74,20 @@ std::vector<double> parts(const ComplexRows& rows, bool imaginary) {
 }  // namespace
 
 TensorSpecs s4_tensors(const LayerOptions& o) {
-  const std::vector<int64_t> own{o.width, o.complex_states()}, channel{o.width};
+  const std::vector<int64_t> plane{o.width, o.complex_states()}, channel{o.width};
   const std::vector<int64_t> shared{o.s4.tied ? 1 : o.width, o.complex_states()};
   TensorSpecs specs;
   for (const char* name : {"A_log_re", "A_im", "P_re", "P_im", "B_re", "B_im"}) {
     specs.parameters.push_back({name, shared, ParameterGroup::recurrent});
   }
-  specs.parameters.push_back({"C_re", own, ParameterGroup::decay});
-  specs.parameters.push_back({"C_im", own, ParameterGroup::decay});
+  specs.parameters.push_back({"C_re", plane, ParameterGroup::decay});
+  specs.parameters.push_back({"C_im", plane, ParameterGroup::decay});
   specs.parameters.push_back({"D", channel, ParameterGroup::decay});
   specs.parameters.push_back(
       {"log_step", channel, o.s4.dt_global ? ParameterGroup::decay : ParameterGroup::recurrent});
   if (o.bidirectional) {
-    specs.parameters.push_back({"C_reverse_re", own, ParameterGroup::decay});
-    specs.parameters.push_back({"C_reverse_im", own, ParameterGroup::decay});
+    specs.parameters.push_back({"C_reverse_re", plane, ParameterGroup::decay});
+    specs.parameters.push_back({"C_reverse_im", plane, ParameterGroup::decay});
   }
   specs.buffers.push_back({"length", {}, /*integer=*/true});
   return specs;
@@ -109,15 +109,15 @@ void draw_s4_values(const LayerOptions& o, uint64_t seed, uint64_t stream, const
   fill_rows(h.B.real(), t.find("B_re"));
   fill_rows(clip ? b_im.cwiseMax(-kLargestImaginary).cwiseMin(kLargestImaginary) : b_im,
             t.find("B_im"));
-  const double deviation = std::sqrt(0.5);
+  const double c_deviation = std::sqrt(0.5);
   const auto random = [&](uint64_t parameter) { return layer_random(seed, stream, parameter); };
-  draw_normal(t.find("C_re"), deviation, random(0));
-  draw_normal(t.find("C_im"), deviation, random(1));
+  draw_normal(t.find("C_re"), c_deviation, random(0));
+  draw_normal(t.find("C_im"), c_deviation, random(1));
   draw_normal(t.find("D"), 1, random(2));
   draw_uniform(t.find("log_step"), std::log(o.s4.dt_min), std::log(o.s4.dt_max), random(3));
   if (o.bidirectional) {
-    draw_normal(t.find("C_reverse_re"), deviation, random(4));
-    draw_normal(t.find("C_reverse_im"), deviation, random(5));
+    draw_normal(t.find("C_reverse_re"), c_deviation, random(4));
+    draw_normal(t.find("C_reverse_im"), c_deviation, random(5));
   }
   *out.integers["length"] = 0;
   if (o.s4.max_length > 0) prepare_s4(o, out, o.s4.max_length);
@@ -127,8 +127,8 @@ int64_t s4_length(const LayerValues& values) {
   constexpr int64_t kMost = int64_t{1} << 31;
   const int64_t L = *values.integers["length"];
   if (L < 0 || L > kMost) {
-    throw std::runtime_error(fmt::format(
-        "S4: the weights say that its kernel has {} steps, which cannot be; they are damaged", L));
+    throw std::runtime_error(
+        fmt::format("S4: the weights are damaged: a kernel of {} steps is impossible", L));
   }
   return L;
 }

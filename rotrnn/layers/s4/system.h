@@ -20,7 +20,7 @@ S4System s4_system(const LayerOptions& options, const LayerValues& values);
 void s4_system_backward(const LayerOptions& options, const S4System& system, const DplrMatrix& dplr,
                         const DplrVectors& vectors, const Views<double>& out);
 
-/// L; std::runtime_error when a file gave one that cannot be.
+/// L; std::runtime_error for a length that no S4 layer has.
 int64_t s4_length(const LayerValues& values);
 
 /// As draw_s4; `clip`: of Im B, to ±2.

@@ -82,7 +82,7 @@ struct DplrKernelGradient {
 };
 
 /// The adjoint: adds to the gradients of the system and of the vectors, which have the shapes of
-/// these. What the forward pass computed is computed again.
+/// these. The forward pass is recomputed.
 void dplr_kernels_backward(const DplrMatrix& system, const DplrVectors& vectors, int64_t length,
                            int threads, const std::vector<DplrKernelGradient>& gradients,
                            DplrMatrix& dsystem, DplrVectors& dvectors);

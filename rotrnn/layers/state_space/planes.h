@@ -6,7 +6,7 @@
 /// and D of a Diagonal.
 namespace rotrnn {
 
-/// A Diagonal of these sizes, its arrays ready to be written; memory is used again.
+/// A Diagonal of these sizes, its arrays ready to be written; memory is reused.
 inline Diagonal<double>& make_diagonal(Description<double>& out, int64_t width, int64_t states,
                                        bool bidirectional) {
   if (!std::holds_alternative<Diagonal<double>>(out)) out = Diagonal<double>();

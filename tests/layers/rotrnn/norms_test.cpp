@@ -1,4 +1,4 @@
-// What the paper's lemmas say of the norms of the states.
+// The paper's lemmas on the norms of the states.
 
 #include <numbers>
 

@@ -2,7 +2,7 @@
 // of k, two vectors of B and kMR broadcasts of A: with 16 registers 6 × 2 leaves room for B and one
 // broadcast, and its 12 independent chains cover two FMA ports of latency 4. With 32 registers
 // 12 × 2. The panel of B (K × 2 vectors, 16 KB at K = 256 on AVX2) stays in L1 while all rows of
-// the tile pass; A streams from L2 at 4 bytes a cycle.
+// the tile pass; A streams from L2 at 4 bytes per cycle.
 #pragma once
 
 #include "rotrnn/kernels/simd/targets/common-inl.h"
