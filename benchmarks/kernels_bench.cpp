@@ -278,7 +278,7 @@ void peak(benchmark::State& state) {
 BENCHMARK(peak);
 
 /// Channel systems of 8 sequences of 2,048 tokens on one or more threads: D, N, bidirectional,
-/// threads. Counted are 12 flop a state, token and direction forward; 28 backward.
+/// threads. Counted are 12 flop per state, token and direction forward; 28 backward.
 void channel(benchmark::State& state, bool backward) {
   const auto D = static_cast<size_t>(state.range(0)), N = static_cast<size_t>(state.range(1));
   const bool bidirectional = state.range(2) == 1;
@@ -326,7 +326,7 @@ void channel_sizes(benchmark::internal::Benchmark* b) {
 BENCHMARK_CAPTURE(channel, forward, false)->Apply(channel_sizes);
 BENCHMARK_CAPTURE(channel, backward, true)->Apply(channel_sizes);
 
-/// Convolutions of a batch: D, length, sequences, threads. Counted are 5n·log2 n flop an FFT of n
+/// Convolutions of a batch: D, length, sequences, threads. Counted are 5n·log2 n flop per FFT of n
 /// points: 2 of them a pair of sequences and 1 for the kernels forward; 3, and 2, backward.
 void convolution(benchmark::State& state, bool backward) {
   const auto D = static_cast<size_t>(state.range(0)), length = static_cast<size_t>(state.range(1));

@@ -58,10 +58,10 @@ def main():
                                                    batch, options.steps, folder))
     medians = {name: statistics.median(step for step, _ in values) for name, values in seen.items()}
     for name, values in seen.items():
-        print(f"{name:30}  {1e3 * medians[name]:8.2f} ms a step  {values[0][1] / medians[name]:12,.0f} tokens/s")
+        print(f"{name:30}  {1e3 * medians[name]:8.2f} ms per step  {values[0][1] / medians[name]:12,.0f} tokens/s")
     threads, ranks, share = medians.values()
     print(f"speed of ranks over threads   {threads / ranks:8.3f}")
-    print(f"messages and waiting          {1e3 * (ranks - share):8.2f} ms a step; efficiency {share / ranks:.3f}")
+    print(f"messages and waiting          {1e3 * (ranks - share):8.2f} ms per step; efficiency {share / ranks:.3f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-# What Debian wants in every package and nobody else wants at all: /usr/share/doc/NAME with its
+# What Debian alone requires in every package: /usr/share/doc/NAME with its
 # copyright and its list of changes. Run by cpack between installing and packing.
 find_program(gzip gzip REQUIRED)
 foreach(component ${CPACK_COMPONENTS_ALL})

@@ -13,7 +13,7 @@ from .plain.diagonal import System
 
 
 def _truncated(deviation: float, *shape: int) -> Tensor:
-    """Normals cut off at twice their deviation, widened so that `deviation` is what remains."""
+    """Normals cut off at twice their standard deviation, widened so that `deviation` is what remains."""
     values = torch.nn.init.trunc_normal_(torch.empty(*shape, dtype=torch.float64), a=-2.0, b=2.0)
     return values * (deviation / 0.87962566103423978)
 

@@ -38,7 +38,7 @@ class ModelInfo:
     tokens: bool  #: takes token numbers, not values
     inputs: int  #: channels, or size of the vocabulary
     text: bool  #: takes text as well
-    rate: int  #: samples a second; 0: not known
+    rate: int  #: samples per second; 0: not known
     channels: list[str]
     max_length: int
     classifies: bool  #: outputs are classes
@@ -140,7 +140,7 @@ class Model:
 class Stream:
     """One sequence that arrives piece by piece: constant memory, the same work for every step.
 
-    At every moment it says what :meth:`Model.score` says of the steps so far. One thread at a
+    At every moment its answer equals that of :meth:`Model.score` for the steps so far. One thread at a
     time may use a stream; any number of streams may share a model. Wrong input is a ValueError
     and leaves the stream as it was. ``rows``: steps of a chunk that are worked on together.
     """
@@ -181,7 +181,7 @@ class Stream:
     def label(self) -> str:
         """The name of the class that is most probable at this moment."""
         if not self.model.info.classifies:
-            raise ValueError("this model tells values, not classes; use answer()")
+            raise ValueError("this model predicts values, not classes; use answer()")
         return self.model.classes[int(np.argmax(self.logits()))]
 
     @property

@@ -27,7 +27,7 @@ Floats copy_of(std::span<const float> values) {
   return Floats(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
-// A Python object holds a model that nobody changes.
+// A Python object holds an immutable model.
 struct Model {
   std::shared_ptr<const runtime::Model> model;
 };

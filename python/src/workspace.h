@@ -18,7 +18,7 @@ struct Workspace {
   kernels::BlockSaved saved;
 };
 
-/// Arenas, or workspaces with one, that nobody uses. Thread-safe.
+/// Unused arenas, or workspaces with one. Thread-safe.
 template <class T>
 class Shelf {
  public:

@@ -409,7 +409,7 @@ def test_network_learns():
 
 @every_layer
 def test_initial_values(name):
-    """Deviations and ranges as the equations of the design say; drawn anew with every seed."""
+    """Standard deviations and ranges as the equations of the design say; drawn anew with every seed."""
     first, again, other = make(name, seed=1), make(name, seed=1), make(name, seed=2)
     for (key, p), q, r in zip(first.named_parameters(), again.parameters(), other.parameters()):
         assert p.dtype == torch.float32 and torch.equal(p, q)
@@ -443,7 +443,7 @@ def test_initial_distributions():
     values, vectors = rotrnn.s5.hippo_normal(50)
     assert torch.equal(s5.Lambda_im, values.imag.repeat(4).float())
     assert -7 < float(s5.log_step.min()) and float(s5.log_step.max()) < -2.3
-    # The real B comes back as 2 Re(V B~); its entries are cut off at two deviations.
+    # The real B comes back as 2 Re(V B~); its entries are cut off at two standard deviations.
     B = 2 * (torch.block_diag(*[vectors] * 4) @ torch.complex(s5.B_re, s5.B_im).to(vectors.dtype)).real
     assert float(B.std()) == pytest.approx(200**-0.5, rel=0.03)
     assert float(B.abs().max()) <= 2 * 1.13685 * 200**-0.5 * (1 + 1e-5)

@@ -17,7 +17,7 @@ inline void* allocate_pages(size_t bytes) {
 #ifdef __linux__
   void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) throw std::bad_alloc();
-  madvise(data, bytes, MADV_HUGEPAGE);  // a wish: ignored where it cannot be had
+  madvise(data, bytes, MADV_HUGEPAGE);  // a hint: ignored where there are none
 #else
   void* data = std::aligned_alloc(64, bytes);
   if (data == nullptr) throw std::bad_alloc();

@@ -6,7 +6,7 @@
 
 namespace rotrnn {
 
-/// The lower one of two in the middle; 0 of nothing.
+/// The lower of two in the middle; 0 for no values.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   const auto middle = values.begin() + (std::ssize(values) - 1) / 2;

@@ -4,7 +4,7 @@
 
 namespace rotrnn {
 
-void tell_text(std::string_view text) noexcept {
+void write_message(std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 

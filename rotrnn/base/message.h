@@ -7,13 +7,13 @@
 
 namespace rotrnn {
 
-/// Text for people, on standard error. What cannot be written is lost without a word: a terminal
+/// Text for people, on standard error. What cannot be written is lost silently: a terminal
 /// that was closed, or a full disk below a log, must not end the work that is reported on.
-void tell_text(std::string_view text) noexcept;
+void write_message(std::string_view text) noexcept;
 
 template <class... Arguments>
-void tell(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  tell_text(fmt::format(format, std::forward<Arguments>(arguments)...));
+void print_message(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  write_message(fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
 }  // namespace rotrnn

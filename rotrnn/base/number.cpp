@@ -11,7 +11,7 @@
 namespace rotrnn {
 namespace {
 
-// What the usual programs write for a value that is not there.
+// What the usual programs write for a missing value.
 bool means_missing(std::string_view text) {
   const std::string lower = ascii_lower(text);
   return lower == "nan" || lower == "-nan" || lower == "na" || lower == "n/a" || lower == "?" ||
@@ -37,7 +37,7 @@ std::optional<double> to_number(std::string_view text) {
   if (stop != end || end == text.data()) return std::nullopt;
   if (error == std::errc::result_out_of_range && text.find_first_of("eE") != text.npos &&
       text[text.find_first_of("eE") + 1] == '-') {
-    return 0.0;  // 1e-400: too small is nothing, unlike too large
+    return 0.0;  // 1e-400: too small is 0, unlike too large
   }
   if (error != std::errc() || !std::isfinite(value)) return std::nullopt;
   return value;

@@ -7,7 +7,7 @@ namespace rotrnn {
 class PeakMemory {
  public:
   PeakMemory();
-  /// The increase so far; negative when the system does not tell.
+  /// The increase so far; negative when the system does not report it.
   double increase_mb() const;
 
  private:

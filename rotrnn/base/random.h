@@ -21,7 +21,7 @@ enum class RandomSite : uint64_t {
 
 /// Philox4x32-10 (Salmon et al. 2011): a counter-based generator. The numbers are a pure function
 /// of (seed, site, stream), so nothing has to be saved for a run to continue where it stopped, and
-/// any thread or process can draw its part alone.
+/// any thread or process can draw its own part.
 class Random {
  public:
   Random(uint64_t seed, RandomSite site, std::initializer_list<uint64_t> stream = {})

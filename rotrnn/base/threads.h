@@ -7,7 +7,7 @@ namespace rotrnn::kernels {
 /// Number of CPUs this process may run on (its affinity mask), at least 1.
 int available_threads();
 
-/// Runs body(t) for t in [0, threads), body(0) on the calling thread and the others on other
+/// Runs body(t) for t in [0, threads), body(0) on the calling thread and the others on further
 /// threads as far as there are any; returns when all have. The one place where threads start:
 /// OpenMP in the program, a pool of std::thread in the runtime, the Python module and under the
 /// thread sanitizer. Bodies must not wait for each other, for they may run one after the other: the

@@ -139,7 +139,7 @@ void Pool::close() {
     stop_ = true;
   }
   wake_.notify_all();
-  // Whoever has the pool keeps it; nobody gets it any more.
+  // The present owner keeps the pool; no other caller gets it any more.
   if (taken_.exchange(true, std::memory_order_acquire)) return;
   for (std::thread& worker : workers_) worker.join();
 }

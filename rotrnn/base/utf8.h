@@ -13,7 +13,7 @@ namespace rotrnn {
 /// What next_code_point() returns where there is none.
 inline constexpr char32_t kNotUtf8 = 0xffffffff;
 
-/// The code point at `at` < text.size(), and moves `at` behind it; kNotUtf8, and `at` stays, when
+/// The code point at `at` < text.size(), and moves `at` past it; kNotUtf8, and `at` stays, when
 /// the bytes there are not UTF-8 or end too early.
 char32_t next_code_point(std::string_view text, std::size_t& at);
 

@@ -15,7 +15,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kLookAgain = std::chrono::milliseconds(500);
 constexpr auto kReadAgain = std::chrono::milliseconds(100);  // many may ask at once
-// Of a file read for the first time; the page asks on until it has all of it.
+// Of a file read for the first time; the page goes on asking until it has all of it.
 constexpr size_t kBytesOfARequest = 48 << 20;
 constexpr size_t kMostFollowed = 128;  // runs kept in memory
 constexpr size_t kMostPoints = 20'000;
@@ -49,7 +49,7 @@ void append_steps(std::string& out, const std::vector<double>& steps) {
   out += ']';
 }
 
-// "generation.step.details" of an answer before; false when there is none that still holds.
+// "generation.step.details" of an earlier answer; false when there is none that still holds.
 struct Cursor {
   uint64_t generation = 0;
   int64_t lines = 0, step = -1;
@@ -79,7 +79,7 @@ std::string series_text(const MetricsFile& file, const SeriesQuery& query) {
   const auto cursor = read_cursor(query.since);
   const bool append =
       cursor && cursor->generation == file.generation() && cursor->lines <= metrics.lines();
-  // Lines of one step come one after the other, so the last step is told again.
+  // Lines of one step come one after the other, so the last step is sent again.
   const double from = append ? std::max(query.from, static_cast<double>(cursor->step)) : query.from;
   std::string out = fmt::format(
       R"({{"at":"{}","append":{},"step":{},"lines":{},"bad_lines":{},"details":{},"read":{},)"

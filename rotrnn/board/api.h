@@ -20,11 +20,11 @@ namespace rotrnn::board {
 struct SeriesQuery {
   double from = 0, to = std::numeric_limits<double>::infinity();
   size_t points = 1200;
-  /// What an answer before gave as "at": only what came since is told then.
+  /// The "at" of an earlier answer: only what came since is sent then.
   std::string since;
 };
 
-/// Runs below folders as JSON (README.md), read when asked and only as far as they grew.
+/// Runs below folders as JSON (README.md), read on request and only as far as they grew.
 /// Runs are named by ids of the list alone, so no request can name a path. For any number of
 /// threads.
 class Api {

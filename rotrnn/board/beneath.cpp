@@ -40,7 +40,7 @@ OpenFile Beneath::open(const fs::path& relative) const {
   if (name.empty() || name == "." || name == "..") return OpenFile();
   const OpenFile at = folder(relative.parent_path());
   if (!at) return OpenFile();
-  // A pipe would block the open until somebody writes.
+  // Opening a pipe would block until it has a writer.
   OpenFile file(::openat(at.descriptor(), name.c_str(),
                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status {};

@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A file may be a stranger's: what is kept of it is bounded by these.
-constexpr int64_t kMostSteps = int64_t{1} << 53;  // steps are told as doubles
+// A file may come from anywhere: these bound what is kept of it.
+constexpr int64_t kMostSteps = int64_t{1} << 53;  // steps are sent as doubles
 constexpr size_t kMostLayers = 64, kMostClasses = 64, kMostName = 200;
 constexpr size_t kMostEigenvalues = 2048;         // of a layer
 constexpr size_t kMostLambdaNumbers = 2'000'000;  // of all frames

@@ -12,7 +12,7 @@
 
 namespace rotrnn::board {
 
-/// How often a class was taken for another: counts[true class][said class].
+/// How often a class was taken for another: counts[true class][predicted class].
 struct Confusion {
   int64_t step = 0;
   std::vector<std::string> classes;  // empty, or a name for each
@@ -25,7 +25,7 @@ struct LambdaFrame {
   std::vector<std::vector<float>> layers;
 };
 
-/// What metrics.jsonl says of a run (docs/training.md), taken in line by line and kept in bounded
+/// The content of metrics.jsonl of a run (docs/training.md), read line by line and kept in bounded
 /// memory. A line whose step lies behind the last one is a run that went back: what it had written
 /// from there on is forgotten.
 class Metrics {
@@ -41,7 +41,7 @@ class Metrics {
   int64_t last_step() const { return last_step_; }  // -1: none yet
   int64_t lines() const { return lines_; }
   int64_t bad_lines() const { return bad_lines_; }
-  /// Grows when something was forgotten that had been told.
+  /// Grows when something was forgotten that had been sent.
   uint64_t generation() const { return generation_; }
   /// Grows when eigenvalues or a confusion matrix came.
   uint64_t details() const { return details_; }

@@ -52,7 +52,7 @@ void MetricsFile::read(const Beneath& folder, const std::filesystem::path& path,
   for (size_t taken = 0; offset_ < size_ && taken < budget;) {
     const ssize_t got = read_at(file, piece.data(), piece.size(), offset_);
     if (got <= 0) {
-      size_ = offset_;  // shorter than it said: the next reading sees
+      size_ = offset_;  // shorter than its size said: the next reading sees
       break;
     }
     const std::string_view bytes(piece.data(), static_cast<size_t>(got));

@@ -25,7 +25,7 @@ class MetricsFile {
   int64_t offset() const { return offset_; }
   int64_t size() const { return size_; }
   bool more() const { return offset_ < size_; }
-  /// Which reading this is: it grows when what was told before does not hold any more.
+  /// Which reading this is: it grows when what was sent before is no longer valid.
   uint64_t generation() const { return resets_ + metrics_.generation(); }
 
  private:

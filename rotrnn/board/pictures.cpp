@@ -50,7 +50,7 @@ const std::vector<ChartKind>& chart_kinds() {
       {"gradient_norm", "Gradient norm", "norm", {{"train.gradient_norm", ""}}},
       {"hidden_norm", "Norm of the hidden state, by block", "mean norm", {}, "norms.whole."},
       {"hidden_norm_head",
-       "Norm of the hidden state, a head, by block",
+       "Norm of the hidden state per head, by block",
        "mean norm",
        {},
        "norms.head."},

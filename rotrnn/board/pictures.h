@@ -20,13 +20,13 @@ struct Picture {
   std::string name, title, svg;
 };
 
-/// Points of a curve, with a deviation when it is the mean of several.
+/// Points of a curve, with a standard deviation when it is the mean of several.
 struct Curve {
   std::vector<double> step, value, deviation;
 };
 
-/// Mean and deviation (n - 1) of several curves at all of their steps (at most `most`), each on the
-/// straight lines between its points, of those that reach there.
+/// Mean and standard deviation (n - 1) of several curves at all of their steps (at most `most`),
+/// each on the straight lines between its points, of those that reach there.
 Curve spread_of(const std::vector<Curve>& curves, size_t most);
 
 /// Every chart that the runs have data for. Runs that differ only in the seed are one line.

@@ -62,7 +62,7 @@ std::string data_text(Api& api, const Found& found, const std::string& title,
   return out + "]}";
 }
 
-// What those see who run no scripts.
+// For readers without scripts.
 std::string plain_text(const std::vector<Picture>& pictures) {
   std::string out = "<noscript>\n";
   for (const Picture& picture : pictures) {

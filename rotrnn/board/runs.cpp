@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-// How much is looked at: a folder may be anybody's, or "/".
+// Bounds on the search: a folder may be anything, even "/".
 constexpr int kMostDepth = 6;
 constexpr size_t kMostEntries = 50'000, kMostRuns = 2'000;
 constexpr size_t kMostConfig = 1 << 20, kMostComparison = 8 << 20, kMostVariants = 500;
@@ -82,7 +82,7 @@ std::string tail(const fs::path& path, int parts) {
   return out.generic_string();
 }
 
-// What the folders are called: their last part, and as many before it as tell one from the others.
+// What the folders are called: their last part, and as many before it as make the names distinct.
 // A folder that is named twice gets a number.
 std::vector<std::string> short_names(const std::vector<fs::path>& paths) {
   std::vector<std::string> out;

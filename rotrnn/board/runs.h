@@ -33,11 +33,11 @@ struct CompareInfo {
   std::filesystem::path path;
 };
 
-/// What was found.
+/// The runs and comparisons found.
 struct Found {
   std::vector<RunInfo> runs;  // by name
   std::vector<CompareInfo> comparisons;
-  bool all = true;  // false: there was too much to look at all of it
+  bool all = true;  // false: there was too much to search all of it
 };
 
 /// Looks for runs below folders. Configs are read again only when they changed.

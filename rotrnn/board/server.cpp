@@ -113,7 +113,7 @@ struct Server::Impl {
     http.set_pre_routing_handler(
         [this](const auto& request, auto& response) { return guard(request, response); });
     http.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
-      refuse(response, 500, "the board could not answer this; it goes on\n");
+      refuse(response, 500, "the board could not answer this request; it is still running\n");
     });
     add_routes();
     bind();
@@ -157,7 +157,7 @@ struct Server::Impl {
                             "--port (0: any that is free)",
                             where)
               : fmt::format("board: cannot listen on {}: {}; --host takes an address of this "
-                            "machine, --port below 1024 needs rights",
+                            "machine, --port below 1024 needs privileges",
                             where, error ? std::strerror(error) : "no such address"));
     }
     ::listen(http.listening_socket(), kWaiting);  // httplib asks for five

@@ -16,7 +16,7 @@ struct ServerOptions {
 
 /// The board as a web server: pages from the program, JSON from an Api, nothing else. It only
 /// answers, by GET and HEAD. On the loopback it answers to names of this machine alone, so that no
-/// page of a stranger can reach it by a name of his own; elsewhere it wants a random token.
+/// foreign page can reach it by a name of its own; elsewhere it asks for a random token.
 class Server {
  public:
   /// Binds the port; std::runtime_error when it is taken or the address is not of this machine.

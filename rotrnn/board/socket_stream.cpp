@@ -66,7 +66,7 @@ ssize_t SocketStream::write(const char* from, size_t size) {
   ssize_t sent;
   do sent = ::send(socket_, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
   while (sent < 0 && errno == EINTR);
-  // Between the poll and here nobody else writes, so "try again" does not happen for long.
+  // This is the only writer since the poll, so "try again" does not happen for long.
   if (sent < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return 0;
   return sent;
 }

@@ -11,7 +11,7 @@ namespace rotrnn::board {
 std::string make_token() {
   unsigned char bytes[16];
   if (RAND_bytes(bytes, sizeof bytes) != 1) {
-    throw std::runtime_error("board: the system gives no random numbers for a token");
+    throw std::runtime_error("board: the system has no random numbers for a token");
   }
   std::string out;
   for (const unsigned char byte : bytes) out += fmt::format("{:02x}", byte);

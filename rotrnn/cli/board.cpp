@@ -23,10 +23,9 @@ int run_board(const BoardOptions& o) {
   const board::Found found = api.found();
   catch_interrupts();
   fmt::print("{} runs{}; the board is at\n  {}\n", found.runs.size(),
-             found.runs.empty() ? " yet, those to come appear by themselves" : "",
-             server.address());
+             found.runs.empty() ? " yet, new ones appear by themselves" : "", server.address());
   if (!server.token().empty()) {
-    fmt::print("whoever has this address can look at the runs; nothing is encrypted on the way\n");
+    fmt::print("anyone with this address can see the runs; the connection is not encrypted\n");
   }
   fmt::print("Ctrl-C ends it\n");
   std::fflush(stdout);
@@ -66,7 +65,7 @@ void add_board(CLI::App& app, Action& action) {
       "  rotrnn board runs                        all runs below a folder\n"
       "  rotrnn board runs/a runs/b --port 8000   two of them\n"
       "  rotrnn board runs --host 0.0.0.0         for other machines, by the address it prints\n"
-      "docs/training.md tells more.");
+      "More in docs/training.md.");
   command->callback([o, &action] { action = [o] { return run_board(*o); }; });
 }
 

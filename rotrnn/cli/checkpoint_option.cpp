@@ -12,7 +12,7 @@ Which CheckpointOption::of(const std::string& run) const {
     const auto folder = std::filesystem::absolute(std::filesystem::path(run) / "").parent_path();
     if (folder.filename() != name) {
       throw std::invalid_argument(
-          fmt::format("{}: is a checkpoint itself, so --checkpoint {} cannot be had of it; name "
+          fmt::format("{}: is a checkpoint itself, so --checkpoint {} does not apply; name "
                       "the run folder, or leave --checkpoint out",
                       run, name));
     }

@@ -11,10 +11,10 @@
 
 namespace rotrnn::cli {
 
-/// What to do once the command line is understood; returns the exit code.
+/// What to do once the command line is parsed; returns the exit code.
 using Action = std::function<int()>;
 
-// One function a subcommand: declares its options, and sets `action` when it is chosen.
+// One function per subcommand: declares its options, and sets `action` when it is chosen.
 void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
@@ -26,7 +26,7 @@ void add_bench(CLI::App& app, Action& action);
 void add_norms(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_stream(CLI::App& app, Action& action);
-/// `started`: what stands behind "--", to be run by every process.
+/// `started`: what follows "--", to be run by every process.
 void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& started);
 void add_board(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);

@@ -209,7 +209,7 @@ int run_compare(const CompareOptions& o) {
   }
   if (comparison.finished()) return 0;
   if (interrupted()) {
-    tell("stopped and saved; continue with\n  {}\n", request.command);
+    print_message("stopped and saved; continue with\n  {}\n", request.command);
   }
   return 1;
 }

@@ -70,10 +70,10 @@ int run_eval(const EvalOptions& o) {
     print_eval_json(o, e);
     return 0;
   }
-  for (const std::string& text : e.messages) tell("{}\n", text);
+  for (const std::string& text : e.messages) print_message("{}\n", text);
   fmt::print("{} {}{}, loss {:.4f}, {} examples\n", o.split, score_text(e.scores),
              e.scores.classes
-                 ? fmt::format(" (always saying \"{}\" gives {})", e.classes.at(e.majority.label),
+                 ? fmt::format(" (majority class \"{}\": {})", e.classes.at(e.majority.label),
                                percent(e.majority.share))
                  : "",
              e.scores.loss, grouped(e.scores.examples));
@@ -87,7 +87,7 @@ int run_eval(const EvalOptions& o) {
 void add_eval(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalOptions>();
   auto* command =
-      app.add_subcommand("eval", "How well a run does on its data: accuracy, every class, errors");
+      app.add_subcommand("eval", "Evaluate a run on its data: accuracy, each class, errors");
   command->add_option("run", options->run, "run folder, or a checkpoint folder in it")->required();
   command->add_option("--split", options->split, "train, validation or test (default)")
       ->check(CLI::IsMember({"train", "validation", "test"}));

@@ -59,10 +59,10 @@ int run_safetensors(const ExportOptions& o) {
   const std::string word = shell_word(file);
   fmt::print("next: {} info {}\n", program(), word);
   if (r.streams) {
-    fmt::print("      {} stream {} FILE   # a sound, a text, or numbers with a line a step\n",
+    fmt::print("      {} stream {} FILE   # a sound, a text, or numbers, one line per step\n",
                program(), word);
   }
-  fmt::print("      {} predict {} FILE   # files as the training data are\n", program(),
+  fmt::print("      {} predict {} FILE   # files like the training data\n", program(),
              shell_word(o.run));
   return 0;
 }

@@ -39,7 +39,7 @@ std::string input_text(const runtime::ModelInfo& info) {
   if (info.tokens) return fmt::format("token numbers 0 to {}", info.inputs - 1);
   std::string text = fmt::format("{} channel{}", info.inputs, info.inputs == 1 ? "" : "s");
   if (!info.channels.empty()) text += fmt::format(" ({})", fmt::join(info.channels, ", "));
-  if (info.rate > 0) text += fmt::format(", {} samples a second", grouped(info.rate));
+  if (info.rate > 0) text += fmt::format(", {} samples per second", grouped(info.rate));
   return text;
 }
 
@@ -100,13 +100,13 @@ int print_model(const std::string& path, bool json) {
   }
   fmt::print("{} trained on {}: {} blocks, width {}, {} complex states{}{}, {}{}, pooling {}\n",
              info.layer, info.task, info.depth, info.width, info.states,
-             info.system == "channel" ? " a channel" : "",
+             info.system == "channel" ? " per channel" : "",
              info.degree > 1 ? fmt::format(", products of {} inputs", info.degree) : "",
              info.activation, info.bidirectional ? ", bidirectional" : "",
              pooling_name(info.pooling));
   fmt::print("{} numbers, written by rotrnn {}\n", grouped(info.parameters), info.version);
   fmt::print("takes {}{}\n", input_text(info), info.towers == 2 ? ", two sequences" : "");
-  fmt::print("tells {}\n", output_text(info));
+  fmt::print("predicts {}\n", output_text(info));
   if (why.empty()) {
     fmt::print("a stream holds {}\n", bytes(static_cast<double>(memory)));
   } else {

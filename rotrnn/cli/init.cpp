@@ -40,8 +40,9 @@ fs::path default_out(const fs::path& data) {
 void check_out(const InitOptions& o, const fs::path& out) {
   if (o.print) return;
   if (fs::is_directory(out)) {
-    throw std::invalid_argument(fmt::format("--out {}: it is a folder; name a file, such as {}",
-                                            out.string(), (out / default_out(o.data)).string()));
+    throw std::invalid_argument(
+        fmt::format("--out {}: it is a folder; name a file in it, such as {}", out.string(),
+                    (out / default_out(o.data)).string()));
   }
   check_free(out, o.force);
 }
@@ -58,13 +59,13 @@ void apply_settings(const InitOptions& o, Config& config, std::vector<Reason>& r
     const auto found = std::find_if(reasons.begin(), reasons.end(),
                                     [&](const Reason& reason) { return reason.key == key; });
     if (found != reasons.end()) {
-      found->why = "as you said";
+      found->why = "as given";
     } else {
       const auto same_section = [&](const Reason& r) {
         return r.key.substr(0, r.key.rfind('.')) == key.substr(0, key.rfind('.'));
       };
       const auto last = std::find_if(reasons.rbegin(), reasons.rend(), same_section);
-      reasons.insert(last == reasons.rend() ? reasons.end() : last.base(), {key, "as you said"});
+      reasons.insert(last == reasons.rend() ? reasons.end() : last.base(), {key, "as given"});
     }
   }
 }
@@ -74,15 +75,15 @@ Guess make_guess(const InitOptions& o) {
   InitOptions task_only = o;
   std::erase_if(task_only.settings, [](const std::string& s) { return !s.starts_with("task."); });
   if (!o.task.empty() && !task_only.settings.empty()) {
-    // Who names the kind and its settings knows the data better.
+    // A user who names the kind and its settings knows the data better.
     guess.task.name = o.task;
     guess.task.path = o.data;
-    guess.reasons = {{"task.name", "as you said"},
-                     {"task.path", "as seen from where the program is started"}};
+    guess.reasons = {{"task.name", "as given"},
+                     {"task.path", "relative to the folder where the program is started"}};
   } else {
-    Config told;
-    for (const std::string& setting : task_only.settings) apply_setting(told, setting);
-    guess = guess_task(o.data, o.task, told.task);
+    Config given;
+    for (const std::string& setting : task_only.settings) apply_setting(given, setting);
+    guess = guess_task(o.data, o.task, given.task);
   }
   Config config;
   config.task = guess.task;
@@ -91,7 +92,7 @@ Guess make_guess(const InitOptions& o) {
   return guess;
 }
 
-// Few examples held out say little: a fifth of a small set, where chance decides.
+// Few held-out examples measure little: a fifth of a small set.
 bool hold_out_more(const TaskData& data, Guess& guess) {
   if (data.train.size() < 60 || data.train.size() > 1000) return false;
   const auto by_chance = [](const Examples& examples) {
@@ -101,7 +102,7 @@ bool hold_out_more(const TaskData& data, Guess& guess) {
     if (!by_chance(examples) || examples.size() >= 30) return false;
     if (guess.task.*share != TaskOptions{}.*share) return false;
     guess.task.*share = 0.2;
-    guess.reasons.push_back({key, "held out of a small set: fewer would say little"});
+    guess.reasons.push_back({key, "held out of a small set: fewer would measure little"});
     return true;
   };
   const bool validation =
@@ -147,7 +148,7 @@ std::vector<std::string> header_of(const InitOptions& o, const DataFacts& facts,
   return lines;
 }
 
-// Times a few steps and chooses how many there are to be. False: the user does not want to wait.
+// Times a few steps and chooses their number. False: the user stopped it.
 bool measure(const InitOptions& o, const DataFacts& facts, Suggestion& suggestion) {
   catch_interrupts();
   Config config = suggestion.config;
@@ -201,7 +202,7 @@ int init(const InitOptions& o) {
       grouped(t.batch_tokens > 0 ? t.batch_tokens : t.batch),
       t.batch_tokens > 0 ? "tokens" : "sequences",
       suggestion.seconds > 0 ? fmt::format("; about {}", duration(suggestion.seconds)) : ""));
-  for (const std::string& advice : suggestion.advice) say("worth a thought: " + advice);
+  for (const std::string& advice : suggestion.advice) say("consider: " + advice);
   if (o.print) {
     fmt::print("{}", text);
     return 0;
@@ -238,8 +239,8 @@ void add_init(CLI::App& app, Action& action) {
   command->add_option("--threads", o->threads, "0: as many as the process may use")
       ->check(CLI::Range(0, 4096));
   command->footer(
-      "The kind of data is told by the names and first rows of the files, and every choice has a\n"
-      "comment in the config. --task with a --set task.… of your own switches the guessing off.\n"
+      "The names and first rows of the files show the kind of data, and every choice has a\n"
+      "comment in the config. --task with a --set task.… of your own turns the guessing off.\n"
       "docs/data.md");
   command->callback([o, &action] { action = [o] { return init(*o); }; });
 }

@@ -24,14 +24,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The others notice by themselves that one has died, and say whom they miss.
+// The others notice by themselves that one has died, and name it.
 constexpr auto kGrace = std::chrono::seconds(15);
 
 struct LaunchOptions {
   int processes = 2;
 };
 
-// Signals that came and were not passed on yet.
+// Signals that came and have not been passed on yet.
 volatile std::sig_atomic_t pending[3] = {};
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -54,7 +54,7 @@ void set(const char* name, const std::string& value) {
 
 [[noreturn]] void become(const std::vector<std::string>& arguments, int rank, int size, int port,
                          int errors, pid_t parent) {
-  // A group of its own: the terminal's Ctrl-C comes to us alone, and we pass it on once.
+  // A group of its own: the terminal's Ctrl-C comes to this process alone, which passes it on once.
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
@@ -76,7 +76,7 @@ void set(const char* name, const std::string& value) {
   for (const std::string& a : arguments) argv.push_back(const_cast<char*>(a.c_str()));
   argv.push_back(nullptr);
   ::execv("/proc/self/exe", argv.data());
-  tell("rotrnn launch: cannot start rank {}: {}\n", rank, std::strerror(errno));
+  print_message("rotrnn launch: cannot start rank {}: {}\n", rank, std::strerror(errno));
   ::_exit(1);
 }
 
@@ -108,7 +108,7 @@ void relay(Process& process, int rank) {
   if (got > 0) process.line.append(buffer, static_cast<size_t>(got));
   if (got <= 0 && !process.line.empty()) process.line += '\n';
   for (size_t end; (end = process.line.find('\n')) != std::string::npos;) {
-    tell("[rank {}] {}\n", rank, process.line.substr(0, end));
+    print_message("[rank {}] {}\n", rank, process.line.substr(0, end));
     process.line.erase(0, end + 1);
   }
   if (got <= 0) {
@@ -138,7 +138,8 @@ class Launcher {
       read_errors();
       reap();
       if (failed_ && running() && Clock::now() > deadline_) {
-        tell("rotrnn launch: the others did not end within {} s and are killed\n", kGrace.count());
+        print_message("rotrnn launch: the others did not end within {} s and are killed\n",
+                      kGrace.count());
         signal_all(SIGKILL);
         deadline_ = Clock::time_point::max();
       }
@@ -195,12 +196,12 @@ class Launcher {
       const int code = killed ? 1 : WEXITSTATUS(status);
       if (code == 0) continue;
       if (killed && !failed_) {
-        tell("rotrnn launch: rank {} was ended by signal {} ({})\n", rank, WTERMSIG(status),
-             strsignal(WTERMSIG(status)));
+        print_message("rotrnn launch: rank {} was ended by signal {} ({})\n", rank,
+                      WTERMSIG(status), strsignal(WTERMSIG(status)));
       }
       if (!failed_) deadline_ = Clock::now() + kGrace;
       failed_ = true;
-      // Wrong use is what one rank finds and the others then only hear of.
+      // One rank finds the wrong use, and the others only hear of it.
       if (code_ == 0 || code == 2) code_ = code;
     }
   }
@@ -215,7 +216,7 @@ int run_launch(const LaunchOptions& options, const std::vector<std::string>& sta
   const bool messages = started.size() > 1 && started[0] == "bench" && started[1] == "messages";
   if (started.empty() || (started[0] != "train" && !messages)) {
     throw std::invalid_argument(fmt::format(
-        "launch: {}; what several processes can do is behind two dashes, such as {} launch -n 2 -- "
+        "launch: {}; put the command of the processes after two dashes, such as {} launch -n 2 -- "
         "train configs/quickstart.toml",
         started.empty() ? "there is nothing to start"
                         : fmt::format("\"{}\" is not for several processes", started[0]),
@@ -233,8 +234,9 @@ void add_launch(CLI::App& app, Action& action, const std::vector<std::string>& s
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command->footer(
-      "What to start stands behind two dashes: rotrnn launch -n 2 -- train CONFIG\n"
-      "Ctrl-C stops all at the same step, saved. When one dies the others end too; go on with\n"
+      "The command to start follows two dashes: rotrnn launch -n 2 -- train CONFIG\n"
+      "Ctrl-C stops all at the same step and saves. When one dies the others end too; continue "
+      "with\n"
       "train --resume, also with another number of processes. For several machines use\n"
       "torchrun, mpirun or srun: docs/scaling.md");
   command->callback([options, started, &action] {

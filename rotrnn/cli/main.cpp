@@ -16,11 +16,11 @@
 
 namespace {
 
-using rotrnn::tell;
+using rotrnn::print_message;
 
 constexpr int kFailed = 1, kWrongUse = 2;
 
-// Messages of c10d carry a stack trace after the first line, which helps nobody here.
+// Messages of c10d carry a stack trace after the first line, which does not help users.
 std::string first_line(const std::string& text) {
   return text.substr(0, text.find('\n'));
 }
@@ -28,13 +28,13 @@ std::string first_line(const std::string& text) {
 // What was printed may not have arrived: a full disk shows when the rest is written out.
 int printed(int code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
-  tell(
+  print_message(
       "rotrnn: standard output could not be written, so what was printed is not whole; is the "
       "disk full?\n");
   return code == 0 ? kFailed : code;
 }
 
-// The first word when it is no command; CLI11 would only say that it wants one.
+// The first word when it is not a command; CLI11 would only report that it needs one.
 std::string unknown_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return "";
   std::vector<std::string> names;
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
       "--version", [&json] { return version_text(json); },
       "Version, commit, libraries, CPU and kernels, for reports of bugs"));
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 1 failed, 2 wrong use. rotrnn COMMAND --help tells more.");
+  app.footer("Exit codes: 0 done, 1 failed, 2 wrong use. More: rotrnn COMMAND --help.");
   Action action;
   add_init(app, action);
   add_train(app, action);
@@ -98,10 +98,10 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return printed(app.exit(error) == 0 ? 0 : kWrongUse);
   } catch (const std::invalid_argument& error) {
-    tell("rotrnn: {}\n", error.what());
+    print_message("rotrnn: {}\n", error.what());
     return kWrongUse;
   } catch (const std::exception& error) {
-    tell("rotrnn: {}\n", first_line(error.what()));
+    print_message("rotrnn: {}\n", first_line(error.what()));
     return kFailed;
   }
 }

@@ -30,7 +30,7 @@ NormsPlan make_plan(const NormsOptions& o) {
   if (o.config.empty()) {
     plan.config = norms_config(o.paper, o.settings);
   } else {
-    if (o.paper) throw std::invalid_argument("--paper is a setting of its own; give no config");
+    if (o.paper) throw std::invalid_argument("--paper has its own settings; leave out the config");
     plan.config = load_config(o.config, o.settings);
   }
   if (o.threads >= 0) plan.config.training.threads = o.threads;
@@ -41,7 +41,7 @@ NormsPlan make_plan(const NormsOptions& o) {
   return plan;
 }
 
-// A cell that is done is not run again, one that was stopped goes on; false: stopped.
+// A finished cell is not run again, a stopped one goes on; false: stopped.
 bool run_cell(const NormsCell& cell, const NormsOptions& o, const std::string& name) {
   Progress progress(o.quiet);
   TrainRequest request;

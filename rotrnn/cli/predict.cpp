@@ -167,7 +167,7 @@ int run_predict(const PredictOptions& o) {
       predict_file(o, file, predictor, reader);
     } else if (std::filesystem::is_directory(file)) {
       throw std::runtime_error(
-          fmt::format("{}: is a folder; name files with one input a line", file));
+          fmt::format("{}: is a folder; name files with one input per line", file));
     } else {
       stream_unpacked(
           file, [&](const ReadBytes& read) { predict_lines(o, read, file, predictor, reader); });
@@ -181,13 +181,12 @@ int run_predict(const PredictOptions& o) {
 void add_predict(CLI::App& app, Action& action) {
   auto options = std::make_shared<PredictOptions>();
   auto* command = app.add_subcommand(
-      "predict",
-      "What a network says about inputs: lines of text, or files as the task's data are");
+      "predict", "Predict for inputs: lines of text, or files like the task's data");
   command->add_option("run", options->run, "run folder, or a checkpoint folder in it")->required();
   command->add_option("files", options->files, "files to read; none or -: standard input");
   add_checkpoint_option(*command, options->checkpoint);
   add_engine_options(*command, options->engine);
-  command->add_flag("--json", options->json, "a line of JSON for each input");
+  command->add_flag("--json", options->json, "one line of JSON per input");
   command->callback([options, &action] { action = [options] { return run_predict(*options); }; });
 }
 

@@ -66,7 +66,7 @@ void add_report(CLI::App& app, Action& action) {
       "Examples:\n"
       "  rotrnn report runs/listops                                  runs/listops/report.html\n"
       "  rotrnn report runs/a runs/b --out ab.html --svg pictures    two runs, and their charts\n"
-      "docs/training.md tells more.");
+      "More in docs/training.md.");
   command->callback([o, &action] { action = [o] { return run_report(*o); }; });
 }
 

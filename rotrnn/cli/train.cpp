@@ -157,7 +157,7 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
   }
   const Scores& test = outcome.test;
   fmt::print("test {}{}\n", score_text(test),
-             test.classes ? fmt::format(" (always saying \"{}\" gives {})",
+             test.classes ? fmt::format(" (majority class \"{}\": {})",
                                         outcome.classes.at(outcome.majority.label),
                                         percent(outcome.majority.share))
                           : "");
@@ -168,7 +168,7 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
   if (outcome.skipped > 0) {
     fmt::print(
         "{} of {} steps were skipped, since their loss or gradient was not finite; "
-        "metrics.jsonl tells which\n",
+        "metrics.jsonl lists them\n",
         grouped(outcome.skipped), grouped(outcome.step));
   }
   fmt::print("\nnext:\n");
@@ -183,7 +183,7 @@ void print_outcome(const TrainRequest& request, const TrainOutcome& outcome) {
   fmt::print("  {} info {}\n", program(), run);
 }
 
-// What rank 0 found in its files and was told, for all ranks.
+// The request of rank 0, from its files and options, for all ranks.
 TrainRequest shared_request(const TrainOptions& options, Group& group) {
   if (group.alone()) return make_request(options);
   TrainRequest request;
@@ -226,7 +226,7 @@ int run_train(const TrainOptions& options) {
 
 void add_train(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();
-  auto* command = app.add_subcommand("train", "Train a network by a config");
+  auto* command = app.add_subcommand("train", "Train a network from a config");
   command->add_option("config", options->config,
                       "TOML file, such as configs/lra/listops.toml; none: the quick start");
   command->add_option(

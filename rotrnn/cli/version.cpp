@@ -22,7 +22,7 @@
 namespace rotrnn::cli {
 namespace {
 
-/// The CPU's own name, as Linux tells it; "" where it does not.
+/// The CPU's own name, as Linux reports it; "" where it does not.
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -66,7 +66,7 @@ std::string settings_text(const TaskOptions& o) {
       .dump();
 }
 
-// The settings that change what is made.
+// The settings that change what is generated.
 std::string making_text(const TaskOptions& o) {
   const ListOpsOptions& l = o.listops;
   return Json{o.seed,        o.counts.train,   o.counts.validation,   o.counts.test,
@@ -105,7 +105,7 @@ Json header_of(const Records& r) {
 }
 
 void require(bool holds) {
-  if (!holds) throw std::runtime_error("its facts do not fit together");
+  if (!holds) throw std::runtime_error("its header is inconsistent");
 }
 
 Records parse(const Json& h, std::shared_ptr<const std::byte> data, int64_t bytes) {

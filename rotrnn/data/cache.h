@@ -6,9 +6,9 @@
 
 #include "rotrnn/data/records.h"
 
-// Decoded data on disk: a file a set, named by the content of the files it was read from and by the
-// settings that change what is read. It is mapped, not read, so a second start takes no time and
-// sets larger than the memory work.
+// Decoded data on disk: one file per set, named by the content of the files it was read from and by
+// the settings that change what is read. It is mapped, not read, so a second start takes no time
+// and sets larger than the memory work.
 
 namespace rotrnn {
 

@@ -57,7 +57,7 @@ void Examples::write_targets(int64_t i, float* out) const {
 }
 
 void Examples::write_forecasts(int64_t i, float* out) const {
-  // The window with the steps behind it that are to be told.
+  // The window and the steps after it that are to be predicted.
   const Preprocessing& p = *preprocessing_;
   const auto all = records_->sequences.at(parts_[i].record);
   const int64_t C = records_->form.channels;

@@ -9,7 +9,7 @@
 
 namespace rotrnn {
 
-/// What one example is of a record: all of it, or a window of a long series.
+/// The part of a record that is one example: all of it, or a window of a long series.
 struct Part {
   int64_t record = 0;
   int64_t begin = 0, steps = -1;  // in stored steps; -1: all
@@ -37,8 +37,7 @@ class Examples {
   const Records& records() const { return *records_; }
   const Preprocessing& preprocessing() const { return *preprocessing_; }
 
-  /// Writes length(i) token numbers, or length(i)·channels values: its sequences one after the
-  /// other.
+  /// Writes length(i) token numbers, or length(i)·channels values: its sequences in a row.
   void write_tokens(int64_t i, int64_t* out) const;
   void write_values(int64_t i, float* out) const;
 
@@ -46,9 +45,10 @@ class Examples {
   int64_t label(int64_t i) const { return records_->labels[parts_[i].record]; }
   /// Writes the class of every step.
   void write_token_labels(int64_t i, int64_t* out) const;
-  /// Writes the values to be told, in units of their deviation.
+  /// Writes the target values, in units of their standard deviation.
   void write_targets(int64_t i, float* out) const;
-  /// Writes, for every step, the values of the next `horizon` steps: length·horizon·channels told.
+  /// Writes, for every step, the values of the next `horizon` steps: length·horizon·channels
+  /// numbers.
   void write_forecasts(int64_t i, float* out) const;
 
  private:

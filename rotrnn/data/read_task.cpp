@@ -28,7 +28,7 @@ Records read_anew(const Task& task, const TaskOptions& options, int threads) {
   Records records = out.finish(task.order);
   if (records.size() == 0) {
     throw std::runtime_error(
-        fmt::format("{}: there are no examples of task \"{}\" in it", options.path, task.name));
+        fmt::format("{}: it has no examples of task \"{}\"", options.path, task.name));
   }
   for (const std::string& name : records.classes) {
     const size_t at = find_not_utf8(name);
@@ -47,7 +47,7 @@ void check_paths(const Task& task, const TaskOptions& o) {
         "task.path: give either it, or task.train_path with task.test_path");
   }
   if (given && o.train_path.empty()) {
-    throw std::invalid_argument("task.train_path: it goes with the other paths and is not given");
+    throw std::invalid_argument("task.train_path: it is missing, and the other paths need it");
   }
   if (!given && o.path.empty() && !task.make) {
     throw std::invalid_argument(
@@ -85,7 +85,7 @@ Records read_task(const TaskOptions& options, int threads) {
     records.warnings.push_back(fmt::format("the decoded data were not kept: {}", error.what()));
     return records;
   }
-  // Mapped from here on, so that what is not used for long need not stay in memory.
+  // Mapped from here on, so that data not in use need not stay in memory.
   auto cached = load_cached(folder, key);
   return cached ? *std::move(cached) : std::move(records);
 }

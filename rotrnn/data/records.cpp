@@ -168,14 +168,15 @@ void RecordWriter::form(const RecordForm& form, const std::string& where) {
                           "set need the same channels",
                           where, form.channels, kept.channels)
         : kept.rate != form.rate
-            ? fmt::format("{}: {} samples a second, the files before it have {}; resample them to "
-                          "one rate",
-                          where, form.rate, kept.rate)
+            ? fmt::format(
+                  "{}: {} samples per second, the files before it have {}; resample them to "
+                  "one rate",
+                  where, form.rate, kept.rate)
         : kept.names != form.names
             ? fmt::format("{}: its channels are {}, those of the files before it {}; name them in "
                           "task.channel_columns",
                           where, fmt::join(form.names, ", "), fmt::join(kept.names, ", "))
-            : fmt::format("{}: its numbers are of another kind than those of the files before it; "
+            : fmt::format("{}: its numbers have another type than those of the files before it; "
                           "convert them all to one format",
                           where));
   }
@@ -206,7 +207,7 @@ void RecordWriter::add(Record record, std::span<const std::span<const std::byte>
   const int64_t step = element_size(r.form.element) * r.form.channels;
   for (const auto& sequence : sequences) {
     if (sequence.empty()) {
-      throw std::runtime_error(fmt::format("{}: there is nothing in it", record.name));
+      throw std::runtime_error(fmt::format("{}: it is empty", record.name));
     }
     if (std::ssize(sequence) % step != 0) {
       throw std::logic_error(fmt::format("{}: {} bytes are not whole steps of {}", record.name,

@@ -13,7 +13,7 @@
 #include "rotrnn/data/task_options.h"
 #include "rotrnn/spec/record_form.h"
 
-// What a reader hands over: sequences in the form they were stored in (bytes of text, 16-bit
+// What a reader returns: sequences in the form they were stored in (bytes of text, 16-bit
 // samples, pixels), so that large sets stay small, with what is known of each. Preprocessing turns
 // them into what a network takes when a batch is put together.
 
@@ -29,8 +29,8 @@ struct Record {
   std::string name;           // where it comes from, unique: "train/pos/12_8.txt", "sales.csv:17"
   Split split = Split::any;   // as the data give it; any: to be chosen
   std::string group;          // examples of one group stay together; empty: no group
-  std::string label;          // name of its class, where classes of sequences are to be told
-  std::vector<float> values;  // what is to be told instead, as the data have it
+  std::string label;          // name of its class, when classes of sequences are the target
+  std::vector<float> values;  // or the target values, as the data have them
   std::vector<int32_t> token_classes;  // or one for every step, by RecordWriter::class_number
 };
 

@@ -37,7 +37,7 @@ Sampler::Sampler(std::vector<int64_t> lengths, int64_t tokens, uint64_t seed)
       seed_(seed),
       first_step_{0} {
   if (tokens < 1 || examples_ < 1) {
-    throw std::invalid_argument("training.batch_tokens: there is nothing to fill a batch with");
+    throw std::invalid_argument("training.batch_tokens: there are no training examples");
   }
   check_count(examples_);
 }

@@ -157,9 +157,9 @@ Sets given_sets(const Records& r, const TaskOptions& o) {
        {std::tuple(&o.test_pattern, &s.test, "test_pattern"),
         std::tuple(&o.validation_pattern, &s.validation, "validation_pattern")}) {
     if (!pattern->empty() && set->empty()) {
-      throw std::invalid_argument(
-          fmt::format("task.{}: \"{}\" is found in no name; a name is such as {}", key, *pattern,
-                      r.examples.empty() ? "" : r.examples.front().name));
+      throw std::invalid_argument(fmt::format("task.{}: \"{}\" matches no name; one of them is {}",
+                                              key, *pattern,
+                                              r.examples.empty() ? "" : r.examples.front().name));
     }
   }
   return s;

@@ -44,7 +44,7 @@ DataShape shape_of(const TaskOptions& o, const Records& r, const Preprocessing& 
   return shape;
 }
 
-// Mean and deviation of the values to be told.
+// Mean and standard deviation of the target values.
 void learn_targets(const Records& r, const std::vector<int64_t>& train, Preprocessing& p) {
   const size_t width = r.examples[train.front()].values.size();
   p.target_mean.assign(width, 0);
@@ -69,12 +69,12 @@ void check_targets(const TaskOptions& o, const Records& r) {
                                                              : true;
     if (!given) {
       throw std::invalid_argument(fmt::format(
-          "{}: there is nothing to learn for task.target = \"{}\"; task \"{}\" may not have it, or "
+          "{}: it has no targets for task.target = \"{}\"; task \"{}\" may not have any, or "
           "its columns are not named in [task]",
           e.name, target_name(o.target), o.name));
     }
     if (o.target == TaskTarget::value && e.values.size() != r.examples.front().values.size()) {
-      throw std::invalid_argument(fmt::format("{}: {} values to tell, {} has {}", e.name,
+      throw std::invalid_argument(fmt::format("{}: {} target values, {} has {}", e.name,
                                               e.values.size(), r.examples.front().name,
                                               r.examples.front().values.size()));
     }
@@ -122,12 +122,12 @@ Preprocessing fitted(const TaskFacts& facts, const RecordForm& form, const std::
   }
   if (form.rate != p.form.rate && form.rate != 0 && p.form.rate != 0) {
     throw std::runtime_error(
-        fmt::format("{}: {} samples a second, the model was trained on {}; resample it", where,
+        fmt::format("{}: {} samples per second, the model was trained on {}; resample it", where,
                     form.rate, p.form.rate));
   }
   if (form.names != p.form.names) {
     throw std::runtime_error(fmt::format(
-        "{}: its channels are {}, the model was trained on {}; bring them into this order, or name "
+        "{}: its channels are {}, the model was trained on {}; put them into this order, or name "
         "them so",
         where, fmt::join(form.names, ", "), fmt::join(p.form.names, ", ")));
   }
@@ -172,7 +172,7 @@ void check_task(const TaskOptions& options) {
   if (options.name == "listops" && options.path.empty()) validate(options.listops);
   if (!task.own && options.target != TaskTarget::label) {
     throw std::invalid_argument(
-        fmt::format("task.target: task \"{}\" tells classes; \"{}\" goes with data of your own",
+        fmt::format("task.target: task \"{}\" predicts classes; \"{}\" is for data of your own",
                     task.name, target_name(options.target)));
   }
   if (options.max_tokens == 1) {
@@ -205,10 +205,10 @@ TaskData load_task(const TaskOptions& options, int threads, const TaskFacts* tra
       std::make_shared<Preprocessing>(trained ? fitted(*trained, records->form, options.path)
                                               : learn(task, options, *records, parts));
   if (trained) {
-    const auto told = records->examples.front().values.size();
-    if (options.target == TaskTarget::value && told != preprocessing->target_mean.size()) {
-      throw std::runtime_error(fmt::format("{}: {} values to tell, the model was trained on {}",
-                                           records->examples.front().name, told,
+    const auto targets = records->examples.front().values.size();
+    if (options.target == TaskTarget::value && targets != preprocessing->target_mean.size()) {
+      throw std::runtime_error(fmt::format("{}: {} target values, the model was trained on {}",
+                                           records->examples.front().name, targets,
                                            preprocessing->target_mean.size()));
     }
     data.facts = *trained;
@@ -271,7 +271,7 @@ Examples InputReader::file(const std::filesystem::path& file, int threads) const
   Records records = out.finish(task.order);
   if (records.size() == 0) {
     throw std::runtime_error(
-        fmt::format("{}: there is no input of task \"{}\" in it", file.string(), options_.name));
+        fmt::format("{}: it has no input of task \"{}\"", file.string(), options_.name));
   }
   return to_examples(std::move(records));
 }

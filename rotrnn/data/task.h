@@ -12,7 +12,7 @@
 
 namespace rotrnn {
 
-/// What a network has to know of a task; saved in a model.
+/// What a network has to know about a task; saved with a model.
 struct TaskFacts {
   DataShape shape;
   int64_t typical_length = 0;  // of one example
@@ -24,7 +24,7 @@ struct TaskFacts {
 struct TaskData {
   TaskFacts facts;
   Examples train, validation, test;
-  std::vector<std::string> messages;  // what a user should know of the data
+  std::vector<std::string> messages;  // what a user should know about the data
 };
 
 /// A line of `rotrnn data list`.

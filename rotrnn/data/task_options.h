@@ -14,14 +14,14 @@ struct SplitCounts {
   int64_t train = 0, validation = 0, test = 0;
 };
 
-/// What a network is to say: the class of a sequence, values, the class of every step, or the next
+/// What a network predicts: the class of a sequence, values, the class of every step, or the next
 /// values at every step.
 enum class TaskTarget { label, value, token_label, forecast };
 
 /// What one token of a text is.
 enum class TokenKind { characters, bytes };
 
-/// How numbers are brought to mean 0 and deviation 1: by one mean and deviation a channel, learned
+/// How numbers get mean 0 and standard deviation 1: by those of each channel, learned
 /// on train; as the task's public code does; or not at all.
 enum class Scaling { standard, upstream, none };
 
@@ -64,8 +64,8 @@ struct TaskOptions {
   int64_t window = 0;   // steps of one example cut from a long series; 0: the whole series
 
   int64_t contour_length = 14;  // Pathfinder: paddles of a curve that is made
-  int64_t distractors = -1;     // and other curves; -1: as the Long Range Arena has them
-  std::string words;            // Speech Commands: the words to tell apart; empty: all there are
+  int64_t distractors = -1;     // other curves; -1: as many as in the Long Range Arena
+  std::string words;  // Speech Commands: the words that are the classes; empty: all there are
 
   // Loading.
   std::string cache;         // folder for decoded data; empty: the user's cache, "none": no files

@@ -9,7 +9,7 @@
 
 namespace rotrnn {
 
-/// A task, or a kind of data that users bring: one line of the table. What is null, it has not.
+/// A task, or a kind of data that users bring: one line of the table. Null: it does not have this.
 struct Task {
   const char* name;
   const char* summary;

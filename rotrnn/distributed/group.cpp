@@ -340,7 +340,7 @@ Group::Group(const Rendezvous& rendezvous, double timeout, bool bind) : rendezvo
   const auto own_store = std::make_shared<Store>(c10d, rendezvous, timeout, false);
   impl->watch = std::make_unique<Watch>(board_of(own_store), rendezvous.rank, names,
                                         limits_of(timeout), [](const std::string& verdict) {
-                                          tell("rotrnn: stopped: {}\n", verdict);
+                                          print_message("rotrnn: stopped: {}\n", verdict);
                                           std::_Exit(1);
                                         });
   impl_ = std::move(impl);
@@ -361,7 +361,7 @@ Group::~Group() {
       std::this_thread::sleep_for(milliseconds(5));
     }
   } catch (const std::exception&) {
-    // Somebody was faster, or is gone: the work is done.
+    // Another process was faster, or is gone: the work is done.
   }
   if (impl_->lost) (void)impl_.release();
 }

@@ -72,13 +72,13 @@ std::string Watch::verdict() {
   if (verdict_.empty() && unanswered_ > 3 && now() - answered > limits_.silence) {
     set(fmt::format("{} has not answered for {:.0f} s", names_[0], limits_.silence));
   }
-  if (!verdict_.empty()) told_ = true;
+  if (!verdict_.empty()) known_ = true;
   return verdict_;
 }
 
 std::string Watch::settle(const std::string& reason) {
   std::unique_lock lock(mutex_);
-  trouble_ = told_ = true;
+  trouble_ = known_ = true;
   const double limit = 2 * limits_.suspicion + 4 * limits_.beat;
   changed_.wait_for(lock, seconds(limit), [this] { return !verdict_.empty(); });
   if (verdict_.empty()) {
@@ -90,7 +90,7 @@ std::string Watch::settle(const std::string& reason) {
 
 void Watch::report(const std::string& reason) {
   std::unique_lock lock(mutex_);
-  told_ = true;
+  known_ = true;
   if (!verdict_.empty()) return;
   set(fmt::format("{} failed: {}", names_[static_cast<size_t>(rank_)], reason));
   wait_until_published(lock);
@@ -146,7 +146,7 @@ void Watch::work() {
       published_ = true;
       changed_.notify_all();
     }
-    if (!verdict_.empty() && !told_ && now() - verdict_at_ > limits_.abandoned) {
+    if (!verdict_.empty() && !known_ && now() - verdict_at_ > limits_.abandoned) {
       const std::string verdict = verdict_;
       lock.unlock();
       abandon_(verdict);

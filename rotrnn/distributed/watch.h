@@ -37,7 +37,7 @@ struct WatchLimits {
 class Watch {
  public:
   /// `names[r]` describes rank r in messages. `abandon(verdict)` is called when the group is lost
-  /// and nobody asked for the verdict: the working thread hangs.
+  /// and the verdict was not read: the working thread hangs.
   Watch(Board board, int rank, std::vector<std::string> names, WatchLimits limits,
         std::function<void(const std::string&)> abandon);
   ~Watch();
@@ -83,7 +83,7 @@ class Watch {
   std::condition_variable changed_;
   std::string verdict_;
   double verdict_at_ = 0;
-  bool told_ = false;       // the working thread knows the verdict
+  bool known_ = false;      // the working thread knows the verdict
   bool published_ = false;  // and the board has it, if it can be reached
   bool stop_ = false;
   bool trouble_ = false;  // a message failed here or elsewhere

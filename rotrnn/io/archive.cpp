@@ -89,7 +89,7 @@ struct ArchiveReader::Source {
 
 ArchiveReader::ArchiveReader(const fs::path& path)
     : path_(path), source_(std::make_unique<Source>()) {
-  if (!fs::is_regular_file(path)) fail("is no file; check the path");
+  if (!fs::is_regular_file(path)) fail("is not a file; check the path");
   archive* a = source_->handle;
   archive_read_support_filter_bzip2(a);
   archive_read_support_filter_xz(a);

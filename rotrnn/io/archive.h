@@ -13,14 +13,14 @@ enum class EntryKind { file, folder, symbolic_link, hard_link, special };
 
 /// An entry of an archive.
 struct ArchiveEntry {
-  std::string name;  // as it is in the archive, which a stranger wrote; never empty
+  std::string name;  // as it is in the archive, not to be trusted; never empty
   EntryKind kind = EntryKind::file;
   int64_t size = 0;    // what the archive claims
   std::string target;  // of a link
 };
 
 /// Reads an archive as downloaded, from its first entry to its last: tar, plain or packed by gzip,
-/// bzip2 or xz, and zip, told apart by their content. Damage throws std::runtime_error
+/// bzip2 or xz, and zip, recognised by their content. Damage throws std::runtime_error
 /// `ARCHIVE: entry NAME: …`. Checksums of packed archives have been checked when next() says false.
 class ArchiveReader {
  public:

@@ -137,7 +137,7 @@ std::string read_file(const fs::path& file, std::size_t limit) {
 }
 
 void drop_cache(const fs::path& file) {
-  // A wish: only pages that are on the disk are dropped, and a file system in memory drops none.
+  // A hint: only pages that are on the disk are dropped, and a file system in memory drops none.
   const Descriptor descriptor(file, O_RDONLY);
   if (descriptor >= 0) ::posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED);
 }
@@ -284,8 +284,8 @@ void rotate_folder(const fs::path& fresh_folder, const fs::path& target_folder,
     rename_or_fail(fresh, target);
     sync_parents(fresh, target);
   } else if (exchange(fresh, target)) {
-    // Durable by its new name before anything older goes; `fresh` is the old one now. What becomes
-    // of that is no matter of life and death, so it is not flushed.
+    // Durable under its new name before anything older goes; `fresh` is the old one now. What
+    // becomes of that does not matter, so it is not flushed.
     sync_parents(fresh, target);
     if (!fs::exists(previous) || !exchange(fresh, previous)) rename_or_fail(fresh, previous);
     fs::remove_all(fresh);

@@ -7,7 +7,7 @@
 
 namespace rotrnn {
 
-/// More than any text that is read here whole, such as a config: a stranger's cannot fill memory.
+/// More than any text that is read here whole, such as a config: no file can fill the memory.
 inline constexpr std::size_t kMaxTextBytes = 100'000'000;
 
 /// The whole file as bytes; std::runtime_error when it has more than `limit`.
@@ -57,7 +57,7 @@ void check_free(const std::filesystem::path& file, bool replace,
 /// Replaces `file` by `contents`; after a failure, or a kill, the previous file is still there.
 void write_file_atomically(const std::filesystem::path& file, std::string_view contents);
 
-/// Writes a file in a folder that nobody knows yet: not atomic, not flushed. For sync_tree() and a
+/// Writes a file in a folder that is not in use yet: not atomic, not flushed. For sync_tree() and a
 /// rename of the folder.
 void write_new_file(const std::filesystem::path& file, std::string_view contents);
 

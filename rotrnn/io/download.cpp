@@ -98,8 +98,8 @@ class PartFile {
   int error_ = 0;
 };
 
-// What tells one version of a server's file from another. Kept beside the part file: bytes of two
-// versions must never be put together.
+// What distinguishes one version of a server's file from another. Kept beside the part file: bytes
+// of two versions must never be put together.
 struct Version {
   std::string url, validator;
 

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-// One way to read the files of a data set, be it a folder or the archive as it was downloaded.
+// One way to read the files of a data set, whether a folder or the archive as downloaded.
 // Names are relative, with '/', and without "./" in front. The files of a folder come sorted by
 // name, those of an archive in its order. Symbolic links of a folder are followed, those of an
 // archive are not; special files are passed over.
 
 namespace rotrnn {
 
-/// Files larger than this are refused unless told otherwise: a small archive may unpack to more
+/// Files larger than this are refused by default: a small archive may unpack to more
 /// than the memory holds.
 inline constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 

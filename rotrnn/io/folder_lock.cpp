@@ -67,7 +67,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / kNa
     if (!locked || same_file(descriptor_, file_)) break;
     ::close(descriptor_);  // the holder before us removed it between our two calls
   }
-  // For others to read; a full disk must not keep anybody from what needs no space.
+  // For others to read; a full disk must not prevent work that needs no space.
   const std::string text = this_process() + "\n";
   if (::ftruncate(descriptor_, 0) == 0) {
     [[maybe_unused]] const ssize_t written = ::pwrite(descriptor_, text.data(), text.size(), 0);
@@ -75,7 +75,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder) : file_(folder / kNa
 }
 
 FolderLock::~FolderLock() {
-  // While it is locked, so that nobody else's file is removed.
+  // While it is locked, so that no other process's file is removed.
   if (same_file(descriptor_, file_)) ::unlink(file_.c_str());
   ::close(descriptor_);
 }

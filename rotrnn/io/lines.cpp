@@ -12,7 +12,7 @@ constexpr std::size_t kLinesPiece = std::size_t{1} << 18;
 
 }  // namespace
 
-// Moves what is left to the front and reads more behind it; false when there is no more.
+// Moves what is left to the front and reads more after it; false when there is no more.
 bool LineReader::fill() {
   if (ended_) return false;
   if (begin_ > 0) std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);

@@ -11,7 +11,7 @@
 
 namespace rotrnn {
 
-/// Longest line that is read, unless told otherwise.
+/// Default of the longest line that is read.
 inline constexpr std::size_t kMaxLineBytes = std::size_t{1} << 26;
 
 /// The lines of a file of any size, which end in LF or CR LF; the last one may lack it.

@@ -17,7 +17,7 @@ MappedFile map_file(const std::filesystem::path& file) {
     throw std::runtime_error(
         fmt::format("{}: cannot read: {}; check the path", file.string(), reason));
   };
-  // Without O_NONBLOCK a pipe with nobody at its other end would wait here for ever.
+  // Without O_NONBLOCK a pipe with no writer would block here for ever.
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) refuse(std::strerror(errno));
   struct stat status {};

@@ -6,7 +6,8 @@
 
 namespace rotrnn {
 
-/// A file in memory, its pages read when they are touched. It must not be cut while it is used.
+/// A file in memory, its pages read when they are touched. It must not be truncated while it is
+/// used.
 struct MappedFile {
   std::shared_ptr<const std::byte> data;
   size_t size = 0;

@@ -145,7 +145,7 @@ class Unpacker {
     if (error) fail(link, fmt::format("cannot make the link: {}", error.message()));
   }
 
-  // Where it leads by way of all the others, not by what it says.
+  // Where it leads through all the others, not what it says.
   void check(const Link& link) const {
     std::error_code error;
     const fs::path root = fs::canonical(folder_), end = fs::weakly_canonical(link.path, error);

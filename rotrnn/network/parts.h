@@ -7,7 +7,7 @@
 namespace rotrnn {
 
 /// Where the tensors of a network outside its layers are; null where there is none. Of values and
-/// of gradients alike.
+/// of gradients too.
 template <class T>
 struct LinearParts {
   T *weight = nullptr, *bias = nullptr;

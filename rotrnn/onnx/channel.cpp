@@ -3,7 +3,7 @@
 
 #include "rotrnn/onnx/system.h"
 
-// Channels with N states each, z [batch, D, 2N]: real parts, then imaginary ones. A loop tells y
+// Channels with N states each, z [batch, D, 2N]: real parts, then imaginary ones. A loop outputs y
 // and not z, which would be N times as much.
 
 namespace rotrnn {
@@ -156,16 +156,16 @@ OnnxSystem onnx_channels(OnnxGraph& g, const OnnxSource& source, const std::stri
       backwards.push_back(1);
       from.push_back(step.input(at + "z_reverse", OnnxType::f32, shape));
     }
-    std::vector<OnnxValue> next, told;
+    std::vector<OnnxValue> next, outputs;
     for (size_t i = 0; i < rows.size(); ++i) {
       const OnnxValue in = step.input(at + "w." + std::to_string(i), OnnxType::f32, row);
       next.push_back(weights.next(step, from[i], in));
       // Backwards it is the state of the step behind this one that is read.
-      told.push_back(i == 0 ? ChannelWeights::sum(step, weights.c, next[i], false)
-                            : ChannelWeights::sum(step, weights.c_reverse, from[i], false));
+      outputs.push_back(i == 0 ? ChannelWeights::sum(step, weights.c, next[i], false)
+                               : ChannelWeights::sum(step, weights.c_reverse, from[i], false));
     }
     for (const OnnxValue& x : next) step.output(x, OnnxType::f32, shape);
-    for (const OnnxValue& x : told) step.output(x, OnnxType::f32, row);
+    for (const OnnxValue& x : outputs) step.output(x, OnnxType::f32, row);
     const auto results = g.scan(std::move(step), states, rows, backwards);
     z = results[0];
     out.y = OnnxFrame::by_row(g, results[rows.size()], {D});

@@ -5,7 +5,7 @@
 namespace rotrnn {
 namespace {
 
-// Up to so many states a row times a matrix of 2×2 rotations, mostly zeros, is one node that takes
+// Up to so many states, a row times a matrix of 2×2 rotations, mostly zeros, is one node that takes
 // less time than the six of the sparse form: 2.9 against 6.1 µs a step at 64 in ONNX Runtime 1.30,
 // 9.8 against 8.8 at 128.
 constexpr int64_t kDenseStates = 64;
@@ -116,10 +116,10 @@ OnnxSystem onnx_diagonal(OnnxGraph& g, const OnnxSource& source, const std::stri
     for (const OnnxValue& x : next) {
       step.output(step.add("Identity", {x}), OnnxType::f32, shape);
     }
-    const auto told = g.scan(std::move(step), states, rows, backwards);
-    out.state = told[0];
-    z = OnnxFrame::by_row(g, told[rows.size()], {n});
-    if (both) z_reverse = OnnxFrame::by_row(g, told[rows.size() + 1], {n});
+    const auto scanned = g.scan(std::move(step), states, rows, backwards);
+    out.state = scanned[0];
+    z = OnnxFrame::by_row(g, scanned[rows.size()], {n});
+    if (both) z_reverse = OnnxFrame::by_row(g, scanned[rows.size() + 1], {n});
   }
   out.y = onnx_linear(g, z, source.tensor(g, at + "V"), optional("e"));
   if (both) out.y = onnx_linear(g, z_reverse, source.tensor(g, at + "V_reverse"), out.y);

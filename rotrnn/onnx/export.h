@@ -20,7 +20,7 @@ struct OnnxFile {
   int64_t bytes = 0;
 };
 
-/// What was written, and why no more.
+/// What was written, and why nothing more.
 struct OnnxReport {
   std::vector<OnnxFile> files;
   std::string whole_only;  // why there are whole sequences only; "" when the model streams

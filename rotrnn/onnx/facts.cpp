@@ -44,7 +44,7 @@ std::string onnx_usage(const OnnxSource& source, OnnxKind kind) {
     out +=
         fmt::format(" Training cut sequences after {} steps.", source.preprocessing().max_length);
   }
-  out += source.info().classifies ? " y are logits, answer their softmax: a probability a class."
+  out += source.info().classifies ? " y are logits, answer their softmax: a probability per class."
                                   : " answer are values in the units of the data.";
   if (kind == OnnxKind::sequence) {
     out += " Sequences are padded at their ends to a common number of steps; lengths are theirs.";

@@ -8,7 +8,7 @@
 
 namespace rotrnn {
 
-/// What somebody needs to know who has nothing but the file, as its metadata: text, numbers, and
+/// What users of the file alone need to know, as its metadata: text, numbers, and
 /// lists as JSON.
 std::vector<std::pair<std::string, std::string>> onnx_facts(const OnnxSource& source,
                                                             OnnxKind kind);

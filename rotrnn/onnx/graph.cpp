@@ -74,12 +74,12 @@ void fill(onnx::TensorProto& to, const std::string& name, OnnxType type,
 struct OnnxGraph::Impl {
   onnx::GraphProto proto;
   std::string prefix;
-  std::map<std::string, int> used;  // how often a name was wanted
+  std::map<std::string, int> used;  // how often a name was requested
   std::map<std::string, OnnxValue> constants;
 
-  std::string fresh(const std::string& wish) {
-    const int count = used[wish]++;
-    return count == 0 ? wish : fmt::format("{}_{}", wish, count + 1);
+  std::string fresh(const std::string& name) {
+    const int count = used[name]++;
+    return count == 0 ? name : fmt::format("{}_{}", name, count + 1);
   }
 
   // A small constant, once a graph.

@@ -25,7 +25,7 @@ using OnnxValue = std::string;
 using OnnxAttribute = std::pair<std::string, std::variant<int64_t, float, std::vector<int64_t>>>;
 using OnnxAttributes = std::vector<OnnxAttribute>;
 
-/// An ONNX graph that grows node by node. The only door to libonnx: nobody else sees protobuf.
+/// An ONNX graph that grows node by node. The only user of libonnx and protobuf.
 class OnnxGraph {
  public:
   explicit OnnxGraph(const std::string& name);
@@ -52,7 +52,7 @@ class OnnxGraph {
   OnnxValue integer(int64_t x);
   OnnxValue integers(const std::vector<int64_t>& list);
 
-  /// A node with one output, which is returned; `name` where others will want to know it.
+  /// A node with one output, which is returned; `name` where others refer to it.
   OnnxValue add(const std::string& op, const std::vector<OnnxValue>& inputs,
                 const OnnxAttributes& attributes = {}, const std::string& name = {});
   /// A node with several.
@@ -63,9 +63,9 @@ class OnnxGraph {
   OnnxValue zeros(const OnnxValue& shape, OnnxType type);
 
   /// Runs `step` over time, which is the first axis of every one of `sequences`: its inputs are
-  /// `states` and a slice of each sequence, its outputs the next states and slices of what is told.
-  /// Sequences and what is told of them run backwards where `backwards` says so, one flag a
-  /// sequence; every sequence tells one. Returns the last states, then what was told.
+  /// `states` and a slice of each sequence, its outputs the next states and slices of the results.
+  /// Sequences and their results run backwards where `backwards` says so, one flag per
+  /// sequence; every sequence has one result. Returns the last states, then the results.
   std::vector<OnnxValue> scan(OnnxGraph step, const std::vector<OnnxValue>& states,
                               const std::vector<OnnxValue>& sequences,
                               const std::vector<int64_t>& backwards);

@@ -28,7 +28,7 @@ class Builder {
     g_.place("pooling.");
     const OnnxValue pooled = pool(x);
     g_.place("head.");
-    tell(info_.towers == 2 ? join_pairs(pooled) : pooled);
+    add_head(info_.towers == 2 ? join_pairs(pooled) : pooled);
     give_states();
     return std::move(g_);
   }
@@ -167,7 +167,7 @@ class Builder {
     return x;
   }
 
-  // One number a channel, or one a row of the only channel where every step has its own.
+  // One number per channel, or one per row of the only channel where every step has its own.
   OnnxValue scale_tensor(const std::string& name, const std::vector<float>& numbers) {
     const OnnxValue table = g_.tensor(name, {std::ssize(numbers)}, numbers);
     if (!p_.per_step) return table;
@@ -246,7 +246,7 @@ class Builder {
     return onnx_gelu(g_, onnx_map(g_, source_, "hidden", all));
   }
 
-  void tell(const OnnxValue& pooled) {
+  void add_head(const OnnxValue& pooled) {
     const bool every = info_.pooling == Pooling::none && !frame_.step();
     OnnxShape shape{info_.towers == 2 ? "pairs" : "batch"};
     OnnxValue y;

@@ -65,7 +65,7 @@ rotrnn_status guarded(rotrnn_status wrong_use, rotrnn_status failure, const Body
   } catch (const std::exception& error) {
     return fail(ROTRNN_INTERNAL, error.what());
   } catch (...) {
-    return fail(ROTRNN_INTERNAL, "something that is no error was thrown");
+    return fail(ROTRNN_INTERNAL, "an exception of an unknown kind was thrown");
   }
 }
 
@@ -117,7 +117,8 @@ rotrnn_status score(const rotrnn_model* model, bool tokens, const T* input, cons
 
 // Calls read() for as many numbers as the model has outputs.
 template <typename Read>
-rotrnn_status told(rotrnn_stream* stream, float* out, size_t count, const Read& read) noexcept {
+rotrnn_status write_outputs(rotrnn_stream* stream, float* out, size_t count,
+                            const Read& read) noexcept {
   if (stream == nullptr) return missing(kNoStream);
   if (out == nullptr) return missing("out is null");
   return guarded([&] {
@@ -178,14 +179,14 @@ const char* rotrnn_last_error(void) {
 }
 
 rotrnn_status rotrnn_model_load(const char* file, rotrnn_model** model) {
-  if (model == nullptr) return missing("there is nowhere to put the model: it is null");
+  if (model == nullptr) return missing("the pointer for the model is null");
   *model = nullptr;
   if (file == nullptr) return missing("the name of the file is null");
   return load(model, [&] { return rotrnn::runtime::Model::load(file); });
 }
 
 rotrnn_status rotrnn_model_from_memory(const void* bytes, size_t size, rotrnn_model** model) {
-  if (model == nullptr) return missing("there is nowhere to put the model: it is null");
+  if (model == nullptr) return missing("the pointer for the model is null");
   *model = nullptr;
   if (bytes == nullptr) return missing("the bytes of the model are null");
   return load(model, [&] {
@@ -247,7 +248,7 @@ rotrnn_status rotrnn_answer(const rotrnn_model* model, float* logits, size_t cou
 }
 
 rotrnn_status rotrnn_stream_new(const rotrnn_model* model, rotrnn_stream** stream) {
-  if (stream == nullptr) return missing("there is nowhere to put the stream: it is null");
+  if (stream == nullptr) return missing("the pointer for the stream is null");
   *stream = nullptr;
   if (model == nullptr) return missing(kNoModel);
   // The arguments are right, so what remains is a model that cannot stream.
@@ -312,11 +313,11 @@ int64_t rotrnn_stream_steps(const rotrnn_stream* stream) {
 }
 
 rotrnn_status rotrnn_stream_logits(rotrnn_stream* stream, float* out, size_t count) {
-  return told(stream, out, count, [&] { return stream->stream.logits(); });
+  return write_outputs(stream, out, count, [&] { return stream->stream.logits(); });
 }
 
 rotrnn_status rotrnn_stream_answer(rotrnn_stream* stream, float* out, size_t count) {
-  return told(stream, out, count, [&] { return stream->stream.answer(); });
+  return write_outputs(stream, out, count, [&] { return stream->stream.answer(); });
 }
 
 rotrnn_status rotrnn_stream_norms(const rotrnn_stream* stream, float* out, size_t count) {

@@ -46,7 +46,7 @@ typedef struct rotrnn_model_info {
   int64_t inputs;  /* channels, or size of the vocabulary */
   int64_t outputs; /* classes, or values */
   int64_t width, states, depth, parameters;
-  int64_t rate;       /* samples a second; 0: not known */
+  int64_t rate;       /* samples per second; 0: not known */
   int32_t tokens;     /* 1: takes token numbers, 0: takes values */
   int32_t text;       /* 1: takes text as well */
   int32_t classifies; /* 1: outputs are classes */

@@ -19,10 +19,11 @@ void Linear::run(const kernels::Table& simd, const float* x, size_t rows, float*
 
 std::string Network::whole_only() const {
   if (info.bidirectional) {
-    return "a bidirectional model needs the end of a sequence before it can say anything about its "
+    return "a bidirectional model needs the end of a sequence before it can predict anything from "
+           "its "
            "beginning";
   }
-  if (info.towers == 2) return "a model of pairs tells something about two whole sequences";
+  if (info.towers == 2) return "a model of pairs compares two whole sequences";
   if (!preprocessing.order.empty()) {
     return "this model reads the steps of a sequence in an order of its own";
   }

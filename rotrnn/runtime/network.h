@@ -34,7 +34,7 @@ struct Network {
   kernels::BlockConfig config;
   std::vector<kernels::BlockParameters> blocks;  // whole sequences
   std::vector<kernels::StepBlock> steps;         // streams; empty if diagonal and bidirectional
-  // Encoder: rows of an embedding, or a row a channel and the bias.
+  // Encoder: rows of an embedding, or one row per channel and the bias.
   const float *encoder = nullptr, *encoder_bias = nullptr;
   Linear hidden, head;  // hidden: of pairs
 

@@ -17,7 +17,8 @@ namespace {
 
 // Steps that go through all blocks together: their rows stay in L2, and the weights are read once
 // for so many.
-constexpr size_t kTile = 96;  // a multiple of a cache line's floats: states behind it are aligned
+constexpr size_t kTile =
+    96;  // a multiple of a cache line's floats: the states after it are aligned
 // Steps of the sequences that are worked on block by block at the same time.
 constexpr int64_t kTogether = 1 << 16;
 
@@ -50,17 +51,17 @@ struct Scorer::Impl {
     kernels::AlignedFloats floats;
     std::vector<double> sums;
   };
-  std::vector<Buffer> buffers;  // one a thread
+  std::vector<Buffer> buffers;  // one per thread
   Buffer waiting;               // tiles on their way
   // Of the call: one of the two.
   std::span<const int32_t> tokens;
   std::vector<float> values;  // as the network takes them
   std::vector<int64_t> offsets;
 
-  Impl(std::shared_ptr<const Model> m, int wish)
+  Impl(std::shared_ptr<const Model> m, int requested)
       : model(std::move(m)),
         n(model->network()),
-        threads(static_cast<size_t>(wish > 0 ? wish : kernels::available_threads())) {
+        threads(static_cast<size_t>(requested > 0 ? requested : kernels::available_threads())) {
     buffers.resize(threads);
   }
 
@@ -94,12 +95,12 @@ struct Scorer::Impl {
     } else {
       block_by_block(pooled.data());
     }
-    return tell(pooled, rows);
+    return logits(pooled, rows);
   }
 
   void through_all_blocks(float* pooled) {
     const size_t D = n.D(), x = kTile * D, work = n.steps[0].scratch(kTile);
-    for (Buffer& buffer : buffers) {  // here, where running out of memory can be told
+    for (Buffer& buffer : buffers) {  // here, where running out of memory can be reported
       buffer.floats.resize(x + work + n.steps.size() * n.state_size());
       buffer.sums.resize(D);
     }
@@ -267,7 +268,7 @@ struct Scorer::Impl {
     });
   }
 
-  std::vector<float> tell(const std::vector<float>& pooled, size_t rows) const {
+  std::vector<float> logits(const std::vector<float>& pooled, size_t rows) const {
     if (n.info.towers == 1) {
       std::vector<float> logits(rows * n.outputs());
       n.head.run(*n.simd, pooled.data(), rows, logits.data());

@@ -46,10 +46,10 @@ struct Stream::Impl {
   const Network& n;
   size_t rows;  // of a chunk
   Position position;
-  // One piece of memory. states and sums are what a saved state holds besides the position.
+  // One piece of memory. A saved state holds states, sums and the position.
   std::vector<double> sums;       // [D] of all outputs of the last block, for the mean
   kernels::AlignedFloats states;  // of every block, then the last output [D]
-  kernels::AlignedFloats x, scratch, told;
+  kernels::AlignedFloats x, scratch, outputs;
   std::vector<kernels::StepState> many;  // states of the streams of push_each
 
   Impl(std::shared_ptr<const Model> m, size_t r)
@@ -59,7 +59,7 @@ struct Stream::Impl {
     states.assign(n.blocks.size() * n.state_size() + n.D(), 0.0f);
     x.resize(rows * n.D());
     scratch.resize(std::max(n.steps[0].scratch(rows), rows * n.D()));
-    told.assign(2 * n.outputs(), 0.0f);
+    outputs.assign(2 * n.outputs(), 0.0f);
     many.resize(rows);
   }
 
@@ -73,7 +73,7 @@ struct Stream::Impl {
     position = {};
     std::fill(sums.begin(), sums.end(), 0.0);
     std::fill(states.begin(), states.end(), 0.0f);
-    std::fill(told.begin(), told.end(), 0.0f);
+    std::fill(outputs.begin(), outputs.end(), 0.0f);
   }
 
   void check_goes_on() const {
@@ -313,7 +313,7 @@ void Stream::end() {
 
 std::span<const float> Stream::logits() {
   Impl& s = *impl_;
-  const std::span<float> out(s.told.data(), s.n.outputs());
+  const std::span<float> out(s.outputs.data(), s.n.outputs());
   if (s.position.steps == 0) {
     std::fill(out.begin(), out.end(), 0.0f);
     return out;
@@ -325,7 +325,7 @@ std::span<const float> Stream::logits() {
 
 std::span<const float> Stream::answer() {
   const std::span<const float> from = logits();
-  const std::span<float> out(impl_->told.data() + from.size(), from.size());
+  const std::span<float> out(impl_->outputs.data() + from.size(), from.size());
   std::copy(from.begin(), from.end(), out.begin());
   impl_->model->answer(out);
   return out;
@@ -396,7 +396,7 @@ void Stream::restore(std::span<const std::byte> state) {
 size_t Stream::memory() const {
   const Impl& s = *impl_;
   return sizeof(Stream) + sizeof(Impl) + s.sums.capacity() * sizeof(double) +
-         (s.states.capacity() + s.x.capacity() + s.scratch.capacity() + s.told.capacity()) *
+         (s.states.capacity() + s.x.capacity() + s.scratch.capacity() + s.outputs.capacity()) *
              sizeof(float) +
          s.many.capacity() * sizeof(kernels::StepState);
 }

@@ -34,10 +34,10 @@ class ROTRNN_API Stream {
   int64_t push_tokens(std::span<const int32_t> tokens, std::span<float> each = {});
 
   /// Takes text by the model's vocabulary. A character may be cut between two calls. `each` must
-  /// have room for a step a byte.
+  /// have room for one step per byte.
   int64_t push_text(std::string_view text, std::span<float> each = {});
 
-  /// Says that the sequence is complete: pushes the end mark that texts were trained with, if any.
+  /// Ends the sequence: pushes the end mark that texts were trained with, if any.
   /// After it the logits are those of whole-sequence scoring. Call reset() to go on.
   void end();
 

@@ -1,6 +1,6 @@
 #pragma once
 
-/// Marks what the shared library of the runtime gives away; everything else in it is hidden.
+/// Marks what the shared library of the runtime exports; everything else in it is hidden.
 #if defined(ROTRNN_SHARED) && (defined(__GNUC__) || defined(__clang__))
 #define ROTRNN_API __attribute__((visibility("default")))
 #else

@@ -123,7 +123,7 @@ struct PassFunction : torch::autograd::Function<PassFunction> {
   }
 };
 
-/// With a graph if anybody may want gradients.
+/// With a graph if gradients may be needed.
 inline variable_list run(const c10::intrusive_ptr<Pass>& pass, const variable_list& inputs) {
   bool wanted = false;
   for (const Tensor& input : inputs) wanted = wanted || input.requires_grad();

@@ -15,13 +15,13 @@ struct Batch {
   std::vector<int64_t> tokens;  // or
   std::vector<float> values;
   std::vector<int64_t> classes;      // targets: classes, or
-  std::vector<float> target_values;  // values; none when they were not asked for
+  std::vector<float> target_values;  // values; empty when they were not requested
   std::vector<int64_t> sequences;    // their numbers, for dropout
   size_t rows = 0;                   // of the network's output
 
   // As part of a step, whose other parts may be computed later or by other processes.
-  double share = 1;       // of the step's loss
-  bool stand_in = false;  // this process has no examples of this part: it takes part with weight 0
+  double share = 1;                 // of the step's loss
+  bool placeholder = false;         // a rank without examples of this part takes part with weight 0
   int64_t step_tokens = 0;          // of this part in all processes
   std::vector<int64_t> examples{};  // the same, their numbers
 
@@ -35,7 +35,7 @@ Batch make_batch(const Examples& examples, const DataShape& shape, std::span<con
                  bool with_targets = true);
 
 /// Forward, loss and backward over one batch: the loss times the batch's share of its step, and the
-/// gradient of that, overwritten. `dy` is memory that is used again.
+/// gradient of that, overwritten. `dy` is memory for reuse.
 double train_pass(Network& network, Workspace& workspace, const Batch& batch,
                   const DropoutKey& dropout, const LossOptions& loss, FlatArray& gradients,
                   std::vector<float>& dy);

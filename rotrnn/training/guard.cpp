@@ -8,7 +8,7 @@
 namespace rotrnn {
 namespace {
 
-// Without the sign that a NaN can have and that says nothing.
+// Without the sign that a NaN can have, which means nothing.
 std::string text_of(double value) {
   return std::isnan(value) ? "nan" : fmt::format("{}", value);
 }

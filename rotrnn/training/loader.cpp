@@ -33,12 +33,12 @@ double BatchLoader::weight(std::span<const int64_t> numbers) const {
   double sum = 0;
   std::vector<int64_t> labels;
   for (const int64_t i : numbers) {
-    const int64_t told = shape_.per_token ? examples_.length(i) : 1;
+    const int64_t targets = shape_.per_token ? examples_.length(i) : 1;
     if (class_weights_.empty()) {
-      sum += static_cast<double>(told);
+      sum += static_cast<double>(targets);
       continue;
     }
-    labels.assign(static_cast<size_t>(told), examples_.label(i));
+    labels.assign(static_cast<size_t>(targets), examples_.label(i));
     if (shape_.per_token) examples_.write_token_labels(i, labels.data());
     for (const int64_t label : labels) sum += class_weights_[static_cast<size_t>(label)];
   }
@@ -56,11 +56,11 @@ std::vector<Batch> BatchLoader::cut(const std::vector<int64_t>& numbers, int64_t
     for (const int64_t i : take_shard(lengths, shard_)) {
       mine.push_back(numbers[begin + static_cast<size_t>(i)]);
     }
-    const bool stand_in = mine.empty();
-    if (stand_in) mine.push_back(numbers[begin]);
+    const bool placeholder = mine.empty();
+    if (placeholder) mine.push_back(numbers[begin]);
     batch.push_back(make_batch(examples_, shape_, mine));
-    batch.back().share = stand_in ? 0 : weight(mine) / whole;
-    batch.back().stand_in = stand_in;
+    batch.back().share = placeholder ? 0 : weight(mine) / whole;
+    batch.back().placeholder = placeholder;
     batch.back().examples.assign(numbers.begin() + static_cast<ptrdiff_t>(begin),
                                  numbers.begin() + static_cast<ptrdiff_t>(stop));
     batch.back().step_tokens = std::accumulate(lengths.begin(), lengths.end(), int64_t{0});

@@ -14,7 +14,7 @@
 namespace rotrnn {
 
 /// Puts the batches of coming steps together on a thread of its own, while the network computes:
-/// reading from a mapped file, splitting text into characters and scaling do not hold it up.
+/// reading from a mapped file, splitting text into characters and scaling do not delay it.
 class BatchLoader {
  public:
   /// From step `first` up to before `end`, each in `parts` parts (fewer when it has fewer

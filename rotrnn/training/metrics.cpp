@@ -56,7 +56,7 @@ MetricsLog::MetricsLog(const std::filesystem::path& file, int64_t step, TensorBo
     throw std::runtime_error(
         fmt::format("{}: cannot be opened for writing: {}", file.string(), std::strerror(errno)));
   }
-  // What an earlier process wrote up to the step stays: the first to come is the next.
+  // Lines that an earlier process wrote up to the step stay.
   if (tensorboard == TensorBoard::yes) events_.emplace(file.parent_path(), step + 1);
 }
 
@@ -74,7 +74,7 @@ void MetricsLog::write(const nlohmann::ordered_json& line) {
 void MetricsLog::sync() {
   if (events_) events_->sync();
   const int descriptor = ::open(file_.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return;  // removed under our feet: the next write of the run folder tells
+  if (descriptor < 0) return;  // the folder was removed: the next write of the run reports it
   const bool done = ::fsync(descriptor) == 0;
   const int error = errno;
   ::close(descriptor);

@@ -16,7 +16,7 @@ enum class TensorBoard { no, yes };
 /// and of measurements by layer "norms/head/layer0".
 std::vector<Scalar> scalars_of(const nlohmann::ordered_json& line);
 
-/// metrics.jsonl: one JSON object a line, the truth about a run. Every line has "step" and
+/// metrics.jsonl: one JSON object per line, the record of a run. Every line has "step" and
 /// "split"; only "seconds", "tokens_per_second" and "memory_mb" depend on the machine.
 class MetricsLog {
  public:

@@ -9,7 +9,7 @@ namespace rotrnn {
 /// How much a class counts in the loss: as often as it occurs, or all the same.
 enum class ClassWeights { none, balanced };
 
-/// What training makes small (network/losses.h); automatic: cross_entropy for classes, mean_square
+/// What training minimises (network/losses.h); automatic: cross_entropy for classes, mean_square
 /// for values.
 enum class TrainingLoss { automatic, cross_entropy, mean_square, mean_absolute, huber };
 

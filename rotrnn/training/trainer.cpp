@@ -34,7 +34,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// To measure hidden states on: a few sequences say what all are like.
+// To measure hidden states on: a few sequences represent all.
 constexpr int64_t kNormSequences = 16, kNormTokens = 1 << 16;
 
 double now() {
@@ -42,7 +42,7 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// Which example is in which split, for whoever wants to know.
+// Which example is in which split, as a record of the run.
 std::string splits_text(const TaskData& data) {
   std::string out = "split\texample\n";
   const std::pair<const char*, const Examples*> splits[] = {
@@ -112,7 +112,7 @@ class Trainer {
           options_.tensorboard ? TensorBoard::yes : TensorBoard::no);
       if (!request_.resume && options_.norms_every > 0) write_norms();
       if (!request_.resume) write_inside();
-      // Killed before its first checkpoint, it would else go on without these weights.
+      // Otherwise, if killed before its first checkpoint, it would go on without these weights.
       if (!taken_.empty()) write(kLast);
     }
     share_state();
@@ -160,7 +160,7 @@ class Trainer {
     return state_.step < options_.steps ? outcome(false) : finish();
   }
 
-  // The processes must have the same data, and each something to do.
+  // The processes must have the same data, and each at least one sequence.
   void join_group() {
     const int64_t least = options_.batch / options_.accumulate;
     if (options_.batch_tokens == 0 && least < group_.size()) {
@@ -171,7 +171,7 @@ class Trainer {
           options_.accumulate > 1 ? fmt::format(" in {} parts", options_.accumulate) : "",
           group_.size()));
     }
-    group_.barrier(/*patient=*/true);  // reading data takes one longer than the other
+    group_.barrier(/*patient=*/true);  // some read data faster than others
     const std::string mine = fmt::format(
         "{}, {} and {} sequences with {} tokens", data_.train.size(), data_.validation.size(),
         data_.test.size(),
@@ -183,12 +183,12 @@ class Trainer {
           group_.rank(), mine, theirs));
     }
     network_.engine.reduce = [this](double* values, size_t count) {
-      if (stand_in_) std::fill_n(values, count, 0.0);
+      if (placeholder_) std::fill_n(values, count, 0.0);
       group_.all_reduce(values, count);
     };
   }
 
-  // What rank 0 starts from, to all: only it reads the run folder.
+  // Sends what rank 0 starts from to all: only it reads the run folder.
   void share_state() {
     if (group_.alone()) return;
     static_assert(std::is_trivially_copyable_v<TrainState>);
@@ -304,7 +304,7 @@ class Trainer {
     if (state_.best_step >= 0) check_best();
   }
 
-  // Now, and not when it is wanted at the end.
+  // Now, and not at the end, when it is needed.
   void check_best() {
     try {
       const auto folder = existing_folder(request_.out / kBest);
@@ -316,21 +316,21 @@ class Trainer {
     }
   }
 
-  // Forward and backward over one batch, in as many parts as asked for. Afterwards every process
+  // Forward and backward over one batch, in as many parts as requested. Afterwards every process
   // has the gradient of the mean loss over the whole batch.
   double gradients(const std::vector<Batch>& parts, int64_t* tokens) {
     double loss = 0;
     bool first = true;  // its gradients are the sum so far
     for (const Batch& batch : parts) {
-      stand_in_ = batch.stand_in;
-      const bool beside = !first || stand_in_;
-      if (beside && !part_) part_.emplace(network_.layout());
-      FlatArray& out = beside ? *part_ : gradients_;
+      placeholder_ = batch.placeholder;
+      const bool separate = !first || placeholder_;
+      if (separate && !part_) part_.emplace(network_.layout());
+      FlatArray& out = separate ? *part_ : gradients_;
       const DropoutKey dropout{static_cast<uint64_t>(options_.seed), state_.step, batch.sequences};
       const double part_loss =
           train_pass(network_, workspace_, batch, dropout, training_loss_, out, dy_);
       *tokens += batch.step_tokens;
-      if (stand_in_) continue;
+      if (placeholder_) continue;
       loss += part_loss;
       if (!first) add(gradients_, *part_);
       first = false;
@@ -340,9 +340,9 @@ class Trainer {
     return loss;
   }
 
-  // The loss of all processes, and whether one was asked to stop. The norm is the same for all but
-  // for rounding, which may depend on the number of threads and must not make them differ. Returns
-  // whether the step may be taken.
+  // The loss of all processes, and whether one was asked to stop. The norm is the same for all
+  // except for rounding, which may depend on the number of threads and must not make them differ.
+  // Returns whether the step may be taken.
   bool agree(double* loss, double* norm) {
     double bad = guard_.finite() ? 0 : 1;
     if (!group_.alone()) {
@@ -370,7 +370,7 @@ class Trainer {
     ++state_.step;
     state_.tokens += tokens;
     if (finite) {
-      // Counts its own steps: the moments know nothing of one that was skipped.
+      // Counts its own steps: a skipped one does not enter the moments.
       optimiser_.step(state_.step - state_.skipped, {lr, recurrent, options_.weight_decay},
                       gradients_, network_.weights(), threads_);
       state_.loss_sum += loss;
@@ -428,7 +428,7 @@ class Trainer {
       state_.loss_sum = 0;
       state_.loss_count = 0;
     }
-    if (window_steps_ >= 50) {  // forget half, so that the rate follows what happens now
+    if (window_steps_ >= 50) {  // forget half, so that the rate stays current
       window_tokens_ /= 2;
       window_seconds_ /= 2;
       window_steps_ /= 2;
@@ -450,7 +450,7 @@ class Trainer {
     if (!line.is_null()) metrics_->write(line);
   }
 
-  // What the inside of the network looks like now, for whoever watches.
+  // What the inside of the network looks like now, for the board.
   void write_inside() {
     if (!group_.first()) return;
     if (options_.norms_every == 0) write_norms();
@@ -494,7 +494,7 @@ class Trainer {
     if (now || state_.step % options_.checkpoint_every == 0) save(kLast);
   }
 
-  // All but "best", which is for use, have moments and can be resumed.
+  // All except "best", which is for use, have moments and can be resumed.
   void save(const std::filesystem::path& which) {
     const std::string bad = non_finite_parameter(network_.weights(), optimiser_);
     if (!bad.empty()) {
@@ -504,7 +504,7 @@ class Trainer {
                       "last good one",
                       state_.step, bad, request_.out.string()));
     }
-    // Different CPUs round differently: from here on all have what a resumed run will have.
+    // Different CPUs round differently: from here on all ranks have what a resumed run will have.
     if (which != kBest) share_state();
     if (group_.first()) write(which);
   }
@@ -562,10 +562,10 @@ class Trainer {
   int64_t steps_per_epoch_;
   LossOptions loss_, training_loss_;  // the latter with the weights of classes
   TrainState state_;
-  std::string taken_;  // says where the weights of the start are from; empty: drawn
+  std::string taken_;  // where the initial weights are from; empty: drawn
   std::unique_ptr<MetricsLog> metrics_;
-  bool stand_in_ = false;  // this part of a step is not this process's
-  bool stop_ = false;      // some process was asked to
+  bool placeholder_ = false;  // this process has no examples of the part
+  bool stop_ = false;         // some process was asked to stop
   int64_t window_tokens_ = 0, window_steps_ = 0;
   double window_seconds_ = 0;
   CheckpointSaver saver_;                // its thread writes the metrics to the disk
@@ -576,7 +576,7 @@ class Trainer {
 
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
   const bool writes = request.group == nullptr || request.group->first();
-  // Before the data are read, but no folder is made for a run whose data are not there.
+  // Before the data are read, but no folder is made for a run without data.
   std::optional<FolderLock> lock;
   if (writes && std::filesystem::exists(request.out)) lock.emplace(request.out);
   Trainer trainer(request, observer);

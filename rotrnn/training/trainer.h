@@ -10,7 +10,7 @@
 
 namespace rotrnn {
 
-/// One step, for whoever watches.
+/// One step, for the observer.
 struct StepReport {
   int64_t step = 0, steps = 0;
   double loss = 0;
@@ -19,14 +19,14 @@ struct StepReport {
   int64_t skipped = 0;  // steps so far that were not finite
 };
 
-/// One evaluation, for whoever watches.
+/// One evaluation, for the observer.
 struct EvaluationReport {
   int64_t step = 0;
   Scores scores;
   bool best = false;
 };
 
-/// What to call while training; each may be empty.
+/// Called while training; each may be empty.
 struct TrainObserver {
   std::function<void(const std::string&)> message;
   std::function<void(const StepReport&)> step;
@@ -40,8 +40,8 @@ struct TrainRequest {
   Config config;
   std::filesystem::path out;
   bool resume = false;              // continue from the newest checkpoint that is whole
-  std::filesystem::path init_from;  // empty, or a run to take the weights of
-  // Processes that compute each step together; none: this one alone. All must ask for the same, but
+  std::filesystem::path init_from;  // empty, or a run whose weights are the initial ones
+  // Processes that compute each step together; none: this one alone. All must request the same, but
   // only rank 0 writes files and calls the observer; any of them may ask to stop.
   Group* group = nullptr;
 };

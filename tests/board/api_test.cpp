@@ -48,7 +48,7 @@ TEST(Api, TellsOnlyWhatIsNew) {
   answer = series(api, id, query);
   EXPECT_EQ(answer["append"], true);
   EXPECT_TRUE(answer["series"].empty());
-  // Of the step told last more may have come.
+  // The last step may have got more lines.
   append(folder / "run/metrics.jsonl",
          "{\"step\":2,\"split\":\"validation\",\"loss\":9}\n" + train(3, 3));
   answer = series(api, id, query);
@@ -57,7 +57,7 @@ TEST(Api, TellsOnlyWhatIsNew) {
   EXPECT_EQ(answer["series"]["validation.loss"]["x"], Json({2}));
   EXPECT_EQ(answer["step"], 3);
   query.since = answer["at"];
-  append(folder / "run/metrics.jsonl", train(2, 1));  // it went back: all is told again
+  append(folder / "run/metrics.jsonl", train(2, 1));  // it went back: all is sent again
   answer = series(api, id, query);
   EXPECT_EQ(answer["append"], false);
   EXPECT_EQ(answer["series"]["train.loss"]["y"], Json({5, 1}));

@@ -150,7 +150,7 @@ TEST(MetricsFile, AFileThatWasReplacedCutOrRemovedIsReadAnew) {
   append(path, train(1, 5) + "\n");
   EXPECT_TRUE(read());
   EXPECT_EQ(file.metrics().series().at("train.loss").value(), Numbers{5});
-  // Cut and grown again between two looks, in the same file: only its bytes tell.
+  // Cut and grown again between two looks, in the same file: only its bytes show it.
   std::filesystem::resize_file(path, 0);
   append(path, train(1, 6) + "\n" + train(2, 6) + "\n" + train(3, 6) + "\n");
   EXPECT_TRUE(read());

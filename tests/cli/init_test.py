@@ -50,7 +50,7 @@ class Base(unittest.TestCase):
         self.assertEqual(lines[-1]["split"], "test")
         self.assertGreater(accuracy, majority + 0.2, config)
 
-    # Data in public forms: two classes that are easy to tell apart.
+    # Data in public forms: two classes that are easy to separate.
 
     def write_ts(self, name="waves.ts", count=80, length=60):
         lines = ["# two kinds of waves", "@problemName waves", "@timeStamps false",
@@ -180,7 +180,7 @@ class InitUse(Base):
         self.assertEqual(config["training"]["batch"], 5)
         self.assertNotIn("batch_tokens", config["training"])
         self.assertEqual(config["task"]["seed"], 3)
-        # With the kind and its settings told, nothing is guessed.
+        # With the kind and its settings given, nothing is guessed.
         self.init("reviews.csv", "--force", "--task", "csv", "--set", "task.text_column=date",
                   "--set", "task.label_column=verdict")
         config = tomllib.loads((self.folder / "reviews.toml").read_text())
@@ -201,7 +201,7 @@ class InitUse(Base):
         self.assertEqual(config["task"]["target"], "value")
         self.fails("notes.csv", "--force", "--set", "task.label_column=kind", code=1,
                    says='there is no column "kind"')
-        # Names of files that tell nothing, and a pattern that does.
+        # Names of files that show no class, and a pattern that finds one.
         self.write_sounds("loose", flat=True)
         for i, path in enumerate(sorted((self.folder / "loose").iterdir())):
             path.rename(path.with_name(f"{i:03}{path.name[0]}.wav"))

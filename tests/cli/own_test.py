@@ -103,11 +103,11 @@ class Text(Own):
         right = sum(matrix[i][i] for i in range(3))
         self.assertAlmostEqual(e["accuracy"], right / 36, places=12)
         for i, c in enumerate(e["classes"]):
-            there, told = sum(matrix[i]), sum(row[i] for row in matrix)
+            there, predicted = sum(matrix[i]), sum(row[i] for row in matrix)
             self.assertEqual(c["class"], classes[i])
             self.assertEqual(c["examples"], there)
             self.assertAlmostEqual(c["recall"], matrix[i][i] / there if there else 0, places=12)
-            self.assertAlmostEqual(c["precision"], matrix[i][i] / told if told else 0, places=12)
+            self.assertAlmostEqual(c["precision"], matrix[i][i] / predicted if predicted else 0, places=12)
         self.assertGreater(e["accuracy"], e["majority_share"] + 0.2)
         # Stratified: the shares of the classes in the test are those of the whole.
         for i, c in enumerate(classes):
@@ -152,7 +152,7 @@ class Text(Own):
         for weights in ("none", "balanced"):
             self.train(task, steps=150, training=f'class_weights = "{weights}"')
             recall[weights] = self.evaluate()["classes"][1]["recall"]
-        # "x…" is more often "often" than "rare": without weights nobody would say "rare".
+        # "x…" is more often "often" than "rare": without weights the prediction would never be "rare".
         self.assertLess(recall["none"], 0.5)
         self.assertGreater(recall["balanced"], 0.5)
 
@@ -173,7 +173,7 @@ class Pairs(Own):
         self.train('name = "retrieval"\npath = "aan"\nmin_frequency = 1\n', steps=150)
         e = self.evaluate()
         self.assertEqual(e["examples"], 60)
-        self.assertGreater(e["accuracy"], 0.9)  # neither document alone tells anything: 0.5
+        self.assertGreater(e["accuracy"], 0.9)  # neither document alone is enough: 0.5
         lines = (self.folder / "aan/new_aan_pairs.test.tsv").read_text().splitlines()
         fields = [line.split("\t") for line in lines]
         said = self.predict(stdin="".join(f"{f[3]}\t{f[4]}\n" for f in fields))
@@ -191,8 +191,8 @@ class Series(Own):
                    'target = "forecast"\nhorizon = 4\nwindow = 100\n', steps=120,
                    model='pooling = "none"')
         e = self.evaluate()
-        # By hand: the last 150 rows are the test, told up to its fourth-last; in units of the
-        # deviation of the inputs of train, the first 1,200 rows without the four that are only told.
+        # By hand: the last 150 rows are the test, predicted up to its fourth-last; in units of the
+        # standard deviation of the inputs of train, the first 1,200 rows without the four that are only targets.
         train, test = x[:1196], x[1350:]
         mean, deviation = train.mean(0), train.std(0)
         z = (test - mean) / deviation
@@ -263,12 +263,12 @@ class Wrong(Own):
         self.write_csv("s.csv", ["a", "b"], [[i, i] for i in range(50)])
         series = 'name = "series"\npath = "s.csv"\ntarget = "forecast"\n'
         self.assertIn('set model.pooling = "none"', self.error(series, code=2))
-        self.assertIn("must not see what comes",
+        self.assertIn("must not see the future",
                       self.error(series, code=2, model='pooling = "none"\nbidirectional = true'))
         for setting in ("max_tokens = 20\n", 'normalisation = "upstream"\n'):
             self.assertIn(setting.split()[0] + ":",
                           self.error(series + setting, code=2, model='pooling = "none"'))
-        self.assertIn("tells classes", self.error('name = "mnist"\npath = "."\ntarget = "value"\n', code=2))
+        self.assertIn("predicts classes", self.error('name = "mnist"\npath = "."\ntarget = "value"\n', code=2))
         self.assertIn("nothing is left",
                       self.error(series + "horizon = 60\n", code=2, model='pooling = "none"'))
         self.assertIn("there is no such file", self.error('name = "csv"\npath = "none.csv"\n'))
@@ -289,7 +289,7 @@ class Wrong(Own):
         wav("fast.wav", 16000)
         self.train('name = "audio_folder"\npath = "sounds"\n', steps=1)
         self.assertEqual(len(self.predict("sounds/a/0.wav")), 1)
-        self.assertIn("16000 samples a second, the model was trained on 8000",
+        self.assertIn("16000 samples per second, the model was trained on 8000",
                       self.run_program("predict", "run", "fast.wav", code=1).stderr)
 
         self.write_csv("s.csv", ["a", "b"], [[i, i] for i in range(200)])
@@ -307,7 +307,7 @@ class Wrong(Own):
             np.save(self.folder / name / "y.npy", rng.standard_normal((40, width)))
         self.train('name = "npy"\npath = "one"\ntarget = "value"\n', steps=1)
         self.evaluate("--data", "one")
-        self.assertIn("2 values to tell, the model was trained on 1",
+        self.assertIn("2 target values, the model was trained on 1",
                       self.run_program("eval", "run", "--data", "two", code=1).stderr)
         self.assertIn("compare: it compares accuracies",
                       self.run_program("compare", "own.toml", "--out", "c", code=2).stderr)

@@ -111,7 +111,7 @@ class Inputs(Case):
         self.check(final, model, model.logits(stereo / 32768))
         self.assertIn("3 channels, the model takes 2", self.stream(wav(np.zeros((9, 3)), channels=3), code=1))
         error = self.stream(wav([1, 2, 3], rate=44100), code=1)
-        self.assertIn("44100 samples a second, the model was trained on 16000", error)
+        self.assertIn("44100 samples per second, the model was trained on 16000", error)
         self.assertIn("ffmpeg", error)
         self.assertIn("not the beginning of a WAV", self.stream(b"not a wav file", "--format", "wav", code=1))
 
@@ -124,7 +124,7 @@ class Inputs(Case):
             for line in lines + [final]:
                 self.check(line, model, model.logits(samples[:, None] / 32768))
             said = self.run_program("info", self.path).stdout.decode()
-            self.assertIn("5 complex states a channel", said)
+            self.assertIn("5 complex states per channel", said)
             self.assertEqual("products of 3 inputs" in said, "degree" in choices)
             said = json.loads(self.run_program("info", self.path, "--json").stdout)
             self.assertEqual((said["system"], said["degree"]), ("channel", choices.get("degree", 1)))

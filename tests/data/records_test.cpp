@@ -118,7 +118,7 @@ TEST(Records, WhatDoesNotFitIsRefused) {
             std::string::npos);
   EXPECT_NE(message_of<std::runtime_error>([&] {
               out.add_text(named("b.txt", "pos"), "");
-            }).find("b.txt: there is nothing in it"),
+            }).find("b.txt: it is empty"),
             std::string::npos);
   EXPECT_NE(message_of<std::runtime_error>([&] {
               out.form({Element::u8, 3, 1, 1}, "c.png");

@@ -115,7 +115,7 @@ TEST(Split, PatternsAndWhatTheDataSayComeFirst) {
   o.test_pattern = "nothing";
   EXPECT_NE(message_of<std::invalid_argument>([&] {
               split(r, o);
-            }).find("task.test_pattern: \"nothing\" is found in no name; a name is such as g0_0"),
+            }).find("task.test_pattern: \"nothing\" matches no name; one of them is g0_0"),
             std::string::npos);
   o.test_pattern = "(";
   EXPECT_THROW(split(r, o), std::invalid_argument);
@@ -146,7 +146,7 @@ TEST(Split, NothingLeftIsAnError) {
             std::string::npos);
 }
 
-// A ramp, so that a value tells its time.
+// A ramp, so that a value shows its time.
 Records ramps(const std::vector<int64_t>& lengths) {
   RecordWriter out;
   out.form({Element::f32, 2, 1, 1}, "t");
@@ -179,7 +179,7 @@ TEST(Split, ForecastsAreDividedByTimeAndSeeNothingOfTheNextPart) {
   const std::vector<Part>* splits[] = {&parts.train, &parts.validation, &parts.test};
   for (int s = 0; s < 3; ++s) {
     const Examples examples(records, p, *splits[s]);
-    std::vector<int64_t> told(lengths.size());
+    std::vector<int64_t> predicted(lengths.size());
     for (int64_t i = 0; i < examples.size(); ++i) {
       const int64_t steps = examples.length(i), record = (*splits[s])[i].record;
       EXPECT_LE(steps, 16);
@@ -195,11 +195,11 @@ TEST(Split, ForecastsAreDividedByTimeAndSeeNothingOfTheNextPart) {
         }
         EXPECT_LT(y[t * 6 + 4], std::ceil(end[s] * length)) << "inside its own part";
       }
-      told[record] += steps;
+      predicted[record] += steps;
     }
     for (size_t i = 0; i < lengths.size(); ++i) {
       const auto length = static_cast<double>(lengths[i]);
-      EXPECT_NEAR(static_cast<double>(told[i]), (end[s] - begin[s]) * length - 3, 1.01)
+      EXPECT_NEAR(static_cast<double>(predicted[i]), (end[s] - begin[s]) * length - 3, 1.01)
           << "every step whose next three are known";
     }
   }

@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(All, Ranks,
                                            Case{"twins_convolution", "s4", true, true}),
                          [](const auto& info) { return info.param.name; });
 
-// Norms of states are of a rank's own sequences and wait for nobody.
+// Norms of states are of a rank's own sequences and wait for no other rank.
 TEST(RanksAlone, LookAtNormsWithoutTheOthers) {
   Network network = make_network({"", "rotrnn", true, false});
   network.engine.reduce = [](double*, size_t) { ADD_FAILURE() << "waits for the others"; };

@@ -146,7 +146,7 @@ TEST(Watch, NamesTheKeeperOfABrokenBoard) {
 TEST(Watch, AbandonsAProcessThatDoesNotListen) {
   Ranks ranks(2, {0.02, 0.3, 0.1, 0.2});
   ranks.watches[1].reset();
-  std::this_thread::sleep_for(milliseconds(1500));  // nobody asks rank 0 for its verdict
+  std::this_thread::sleep_for(milliseconds(1500));  // nothing asks rank 0 for its verdict
   const std::string verdict = ranks.watches[0]->verdict();
   ranks.watches[0].reset();
   EXPECT_NE(verdict, "");

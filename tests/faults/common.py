@@ -1,4 +1,4 @@
-"""What the fault tests share: a run of a second, and how to tell whether two are the same."""
+"""What the fault tests share: a run of a second, and a comparison of two."""
 
 import json
 import os

@@ -15,7 +15,7 @@
 
 using namespace rotrnn::runtime;
 
-// A model of strangers may be slow, but not for longer than a fuzzer waits.
+// An untrusted model may be slow, but not for longer than a fuzzer waits.
 constexpr int64_t kMostNumbers = 1 << 20;
 
 static void use(const std::shared_ptr<const Model>& model) {

@@ -26,7 +26,7 @@ static const std::filesystem::path& file() {
   return path;
 }
 
-// Any bytes give whole sequences of finite values with what the task tells of them, or the one
+// Any bytes give whole sequences of finite values with their targets, or the one
 // documented error.
 static void read(Reader reader, const TaskOptions& options, bool labelled) {
   Records records;

@@ -340,7 +340,7 @@ def random_model(path, seed, **changes):
 
     values, classes = kind == "values", c["target"] == "classes"
     places = (c["max_length"] if c["per_step"] else C) if values else 0
-    told = range(0 if classes or c["horizon"] else K)
+    targets = range(0 if classes or c["horizon"] else K)
     preprocessing = dict(
         kind=kind,
         form=dict(element="f32" if values else "i32" if kind == "ids" else "u8", channels=C if values else 1, scale=1.0,
@@ -348,8 +348,8 @@ def random_model(path, seed, **changes):
         max_length=c["max_length"], vocabulary=vocabulary, end_mark=c["end_mark"],
         mean=normal(places).tolist(), deviation=about_one(places).tolist(), per_step=c["per_step"],
         order=c["order"] or [], keep_every=c["keep_every"],
-        target_mean=normal(len(told), fan=0.1).tolist(), target_deviation=about_one(len(told)).tolist(),
-        target_names=[f"value {i}" for i in told],
+        target_mean=normal(len(targets), fan=0.1).tolist(), target_deviation=about_one(len(targets)).tolist(),
+        target_names=[f"value {i}" for i in targets],
         target_channels=list(range(K // c["horizon"])) if c["horizon"] else [], horizon=c["horizon"])
     model = dict(
         system=c["system"], layer="s4" if c["system"] == "channel" else "rotrnn", task="test", version="0.0.0", width=D, states=S, depth=c["depth"],

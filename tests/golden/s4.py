@@ -259,11 +259,11 @@ OPTIONS = {"D": 3, "N": 4, "L": 8, "tied": False, "bidirectional": False}
 def derived(p, options, offsets):
     """kernel, plain, doubled and step of a case."""
     L = options["L"]
-    plain, double, twofold = {}, {"L": 2 * L}, {}
+    plain, double, doubled = {}, {"L": 2 * L}, {}
     for name in outputs_of(options):
         plain[name] = plain_solved(p, name, L)
-        twofold.update(parts(name, twice(p, complex_of(p, name), L)))
-    double.update({**twofold, **kernels({**p, **twofold}, options, 2 * L)})
+        doubled.update(parts(name, twice(p, complex_of(p, name), L)))
+    double.update({**doubled, **kernels({**p, **doubled}, options, 2 * L)})
     plain_parts = {key: value for name, C in plain.items() for key, value in parts(name, C).items()}
     return {"kernel": kernels(p, options, L), "plain": plain_parts, "doubled": double,
             "step": steps_case(p, offsets, plain["C"])}

@@ -250,7 +250,7 @@ TEST_F(AtomicFileTest, MissingFolderNamesPathAndReason) {
 TEST_F(AtomicFileTest, FailedRenameLeavesTheTargetAndNoTemporary) {
   AtomicFile file(folder_ / "taken");
   file.write("x", 1);
-  fs::create_directory(folder_ / "taken");  // by somebody else in the meantime
+  fs::create_directory(folder_ / "taken");  // by another process in the meantime
   const std::string message = message_of([&] { file.commit(); });
   EXPECT_TRUE(has(message, "Is a directory")) << message;
   EXPECT_TRUE(has(message, "unchanged")) << message;

@@ -253,7 +253,7 @@ TEST(Files, DamageIsAnError) {
     SCOPED_TRACE(name);
     expect_contains(error_of(folder / name), name);
   }
-  // One bit of a stored file: only the checksum of gzip at the very end tells.
+  // One bit of a stored file: only the checksum of gzip at the very end shows it.
   std::string packed = test::gzipped(test::tar_bytes({{"a/1", noise(5000, 7)}}));
   packed[packed.size() - 6] ^= 1;
   write_file_atomically(folder / "sum.tgz", packed);
@@ -293,7 +293,7 @@ TEST(Files, LargeFilesAreRefused) {
   write_file_atomically(folder / "lie.zip", lie);
   expect_contains(refuse(folder / "lie.zip", 100'000),
                   "lie.zip: entry zeros: more than 100000 bytes");
-  // A claim takes no memory: 7 GB in the header, nothing behind it.
+  // A claim takes no memory: 7 GB in the header, nothing after it.
   write_file_atomically(folder / "claim.tar",
                         test::tar_entry("big", "", '0', "", 7'000'000'000) + test::tar_end());
   expect_contains(refuse(folder / "claim.tar", kMaxFileBytes), "entry big: more than 1073741824");

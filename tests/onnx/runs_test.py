@@ -146,8 +146,8 @@ class Runs(Case):
             graphs = self.export()
             facts = self.facts(graphs["sequence"])
             vocabulary = json.loads(facts["vocabulary"])
-            told = self.run_program("predict", "run", "--json", stdin="\n".join(lines) + "\n").stdout
-            want = self.probabilities([json.loads(line) for line in told.splitlines()], json.loads(facts["classes"]))
+            printed = self.run_program("predict", "run", "--json", stdin="\n".join(lines) + "\n").stdout
+            want = self.probabilities([json.loads(line) for line in printed.splitlines()], json.loads(facts["classes"]))
             words = [line.replace("(", "").replace(")", "").split() for line in lines]
             tokens = [[vocabulary.index(word) for word in line] for line in words]
             end = [vocabulary.index("<eos>")] * json.loads(facts["end_mark"])

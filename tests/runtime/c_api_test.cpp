@@ -83,11 +83,11 @@ TEST(CApi, StreamsAndScoresAsNumPyDoes) {
     }
     EXPECT_EQ(rotrnn_stream_end(s.stream), ROTRNN_OK);
     EXPECT_EQ(rotrnn_stream_steps(s.stream), c.rows());
-    std::vector<float> told(K);
-    EXPECT_EQ(rotrnn_stream_logits(s.stream, told.data(), K), ROTRNN_OK);
-    EXPECT_LT(distance(std::span<const float>(told), c.row(c.rows() - 1)), kTolerance);
-    EXPECT_EQ(rotrnn_stream_answer(s.stream, told.data(), K), ROTRNN_OK);
-    EXPECT_LT(distance(std::span<const float>(told), std::span<const double>(c.answer)),
+    std::vector<float> outputs(K);
+    EXPECT_EQ(rotrnn_stream_logits(s.stream, outputs.data(), K), ROTRNN_OK);
+    EXPECT_LT(distance(std::span<const float>(outputs), c.row(c.rows() - 1)), kTolerance);
+    EXPECT_EQ(rotrnn_stream_answer(s.stream, outputs.data(), K), ROTRNN_OK);
+    EXPECT_LT(distance(std::span<const float>(outputs), std::span<const double>(c.answer)),
               kTolerance);
     std::vector<float> norms(static_cast<size_t>(info.depth));
     EXPECT_EQ(rotrnn_stream_norms(s.stream, norms.data(), norms.size()), ROTRNN_OK);

@@ -25,7 +25,7 @@ TEST(Loader, SharesOfAllRanksMakeTheStep) {
       const auto weight = [&](int64_t i) { return weighted ? weights[static_cast<size_t>(i)] : 1; };
       for (const int64_t i : Sampler(sampler).batch(0)) whole += weight(i);
       for (const Batch& part : loader.next()) {
-        EXPECT_FALSE(part.stand_in);
+        EXPECT_FALSE(part.placeholder);
         total += part.share;
         part_tokens += static_cast<double>(part.step_tokens);
         mine = 0;
@@ -50,7 +50,7 @@ TEST(Loader, GivesAStandInToWhomNothingFalls) {
   BatchLoader loader(examples, shape, Sampler(std::vector<int64_t>(4, 5), 5, 0), 0, 1, 1, {1, 2});
   const auto parts = loader.next();
   ASSERT_EQ(parts.size(), 1u);
-  EXPECT_TRUE(parts[0].stand_in);
+  EXPECT_TRUE(parts[0].placeholder);
   EXPECT_EQ(parts[0].share, 0);
   EXPECT_EQ(parts[0].input().sequences(), 1u);
 }

@@ -1,5 +1,5 @@
 // The page in headless Chromium: a small model is trained on synthesised words, then held-out ones
-// are told by it from dropped files and from a microphone.
+// are recognised by it from dropped files and from a microphone.
 // node browser.mjs PROGRAM CHROMIUM PAGE FOLDED
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -109,7 +109,7 @@ async function until(page, what, test, argument) {
     await page.waitForTimeout(40);
   }
 }
-const told = (page, words) => until(page, words, (words) => !document.getElementById("error").hidden
+const complaint = (page, words) => until(page, words, (words) => !document.getElementById("error").hidden
   && document.getElementById("error").textContent.includes(words), words);
 const loaded = (page, name) => until(page, name, (name) => window.rotrnn.facts?.name === name, name);
 const rows = (page) => page.locator("#answers tr").evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent)));
@@ -159,7 +159,7 @@ try {
   ];
   for (const [file, words] of wrong) {
     await drop(page, [file]);
-    await told(page, words);
+    await complaint(page, words);
     assert.ok(await page.locator("#stage").isHidden());
   }
   note("what is not a model is refused with words");
@@ -168,10 +168,10 @@ try {
   await drop(page, [...held.map((one) => one.file), model]);
   await until(page, "nine answers", () => document.querySelectorAll("#answers tr").length === 9);
   const clips = (await rows(page)).reverse();
-  clips.forEach(([name, told, sure], i) => {
+  clips.forEach(([name, predicted, sure], i) => {
     assert.equal(name, held[i].name);
-    assert.equal(told, held[i].truth, name);
-    assert.equal(told, native[i].label, "as the program has it");
+    assert.equal(predicted, held[i].truth, name);
+    assert.equal(predicted, native[i].label, "as the program has it");
     assert.match(sure, /%$/);
   });
   assert.equal(await page.locator("#answer-class").textContent(), held[8].truth);
@@ -201,12 +201,12 @@ try {
   assert.deepEqual((await rows(page)).reverse().map((row) => row[1]), held.map((one) => one.truth));
   await page.click("#clear");
   await page.setInputFiles("#wav-file", [other("silence.wav", wavBytes(pause(4)))]);
-  await told(page, "nothing was said");
+  await complaint(page, "no word in it");
   assert.equal((await rows(page)).length, 0);
   await drop(page, [other("broken.wav", wavBytes([]))]);
-  await told(page, "broken.wav: the WAV file holds no sound");
+  await complaint(page, "broken.wav: the WAV file holds no sound");
 
-  // Playing it moves through what was told.
+  // Playing it moves through the answers.
   await page.setInputFiles("#wav-file", [held[0].file]);
   await page.locator("#play").waitFor();
   await page.click("#play");
@@ -244,7 +244,7 @@ try {
   await page.setInputFiles("#model-file", [model]);
   await loaded(page, "words.safetensors");
   await page.click("#microphone");
-  await told(page, "There is no microphone");
+  await complaint(page, "There is no microphone");
   assert.ok(await page.locator("#microphone").isEnabled());
   await closePage(page);
   note("other rates, long files, playing, keyboard, themes, narrow screens, both directions, no microphone");
@@ -264,7 +264,7 @@ try {
   await page.setInputFiles("#model-file", [model]);
   await loaded(page, "words.safetensors");
   await page.click("#microphone");
-  await told(page, "The microphone was not allowed");
+  await complaint(page, "The microphone was not allowed");
   assert.ok(await page.locator("#microphone").isEnabled());
   await closePage(page);
   await browser.close();

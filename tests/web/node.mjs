@@ -277,7 +277,7 @@ for (const [from, to] of [[48000, 8000], [44100, 8000], [44100, 16000], [8000, 1
   };
   const first = listen(100);
   assert.deepEqual(listen(1234).answer, first.answer);
-  // What the stream was told is the word with a little before it, and nothing else.
+  // What the stream received is the word with a little before it, and nothing else.
   stream.reset();
   stream.push(sound.subarray(Math.round(first.at - first.seconds * 8000), first.at));
   assert.deepEqual(first.answer, stream.answer());

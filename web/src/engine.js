@@ -1,7 +1,7 @@
 // A model at work, without a page: clips and live sound in, what to draw and answers out. Runs in a
 // worker (worker.js), so that drawing never waits for it, and in tests.
 //
-// It tells by `tell(message)`:
+// It reports by `report(message)`:
 //   { kind: "model", facts }                             a model is loaded
 //   { kind: "begin", source, rate, name? }               sound begins: "microphone" or "clip"
 //   { kind: "frames", samples, frames }                  sound with what the model made of it; a
@@ -29,16 +29,16 @@ function whyNot(model) {
   if (model.tokens) return `This model reads ${model.text ? "text" : "token numbers"}, not sound` + other;
   if (model.pairs) return "This model compares two sequences" + other;
   if (model.inputs !== 1) return `This model takes ${model.inputs} channels, sound has one` + other;
-  if (!model.classifies) return "This model tells values, not classes" + other;
-  if (model.rate === 0) return "This model does not say at what rate its steps come, so it is not one of audio" + other;
+  if (!model.classifies) return "This model predicts values, not classes" + other;
+  if (model.rate === 0) return "This model has no sample rate, so it is not a model of audio" + other;
   return "";
 }
 
 const bestOf = (answer) => answer.reduce((best, p, k) => (p > answer[best] ? k : best), 0);
 
 export class Engine {
-  constructor(tell, now = () => performance.now()) {
-    this.tell = tell;
+  constructor(report, now = () => performance.now()) {
+    this.report = report;
     this.now = now;
     this.clips = 0;  // raised to stop a clip that is under way
   }
@@ -64,7 +64,7 @@ export class Engine {
     this.longest = about.preprocessing.per_step ? about.preprocessing.max_length : Infinity;
     if (!model.bidirectional) this.stream = model.stream();
     const { classes, rate, parameters, depth, width, states, bidirectional, pooling } = model;
-    this.tell({ kind: "model", facts: {
+    this.report({ kind: "model", facts: {
       name, size: bytes.length, version: this.runtime.version, layer: about.layer, task: about.task,
       classes, rate, parameters, depth, width, states, bidirectional, pooling, ...this.measure() } });
   }
@@ -102,13 +102,13 @@ export class Engine {
   live(rate) {
     if (!this.model) throw new Error("There is no model yet");
     if (!this.stream) {
-      throw new Error("This model reads sound in both directions, so it needs the end of a clip before it can say "
+      throw new Error("This model reads sound in both directions, so it needs the end of a clip before it can predict "
                       + "anything: drop a WAV file, or train with model.bidirectional = false");
     }
     this.stop();
     this.listening = this.session("microphone", "");
     this.resampler = new Resampler(rate, this.model.rate);
-    this.tell({ kind: "begin", source: "microphone", rate: this.model.rate });
+    this.report({ kind: "begin", source: "microphone", rate: this.model.rate });
   }
 
   audio(samples) {
@@ -120,7 +120,7 @@ export class Engine {
     if (!this.listening) return;
     this.listening = null;
     this.stream?.reset();
-    this.tell({ kind: "end" });
+    this.report({ kind: "end" });
   }
 
   // What belongs to sound in which words are looked for.
@@ -141,7 +141,7 @@ export class Engine {
       stream.push(frame.length > room ? frame.subarray(0, room) : frame);
       session.steps += frame.length;
     };
-    const told = (frame) => Object.assign(frame, { answer: stream.answer(), norms: stream.norms() });
+    const answered = (frame) => Object.assign(frame, { answer: stream.answer(), norms: stream.norms() });
     const on = {
       idle: (frame) => put(frame, false),
       begin: (before) => {
@@ -149,7 +149,7 @@ export class Engine {
         stream.reset();
         before.forEach(run);
         session.began = session.heard - (before.length - 1) * session.listener.frame;
-        session.word = told(put(before[before.length - 1], true));
+        session.word = answered(put(before[before.length - 1], true));
         session.busy += this.now() - begin;
       },
       go: (frame, inside) => {
@@ -157,7 +157,7 @@ export class Engine {
         if (inside) run(frame);
         const shown = put(frame, inside);
         // Silence behind the word is not shown to the model: it was trained on words.
-        if (inside) session.word = told(shown);
+        if (inside) session.word = answered(shown);
         session.busy += this.now() - begin;
       },
       end: (frame, said) => {
@@ -167,12 +167,12 @@ export class Engine {
     };
     session.listener.push(samples, on);
     if (last) session.listener.finish(on);
-    if (frames.length > 0) this.tell({ kind: "frames", samples: joined(sounds), frames });
+    if (frames.length > 0) this.report({ kind: "frames", samples: joined(sounds), frames });
   }
 
   say(session, frame, seconds) {
     const { source, name, busy, steps } = session, best = bestOf(frame.answer);
-    this.tell({ kind: "answer", source, name, best, answer: frame.answer, at: frame.at, seconds,
+    this.report({ kind: "answer", source, name, best, answer: frame.answer, at: frame.at, seconds,
                 busy: busy / 1000, realTime: busy > 0 ? steps / this.model.rate / (busy / 1000) : null });
   }
 
@@ -185,7 +185,7 @@ export class Engine {
     const turn = this.clips, { rate } = this.model;
     const wav = readWav(buffer);
     const samples = new Resampler(wav.rate, rate).push(wav.samples, true);
-    this.tell({ kind: "begin", source: "clip", rate, name });
+    this.report({ kind: "begin", source: "clip", rate, name });
     if (!this.stream) {
       this.whole(name, samples);
     } else if (samples.length > kWhole * rate) {
@@ -197,7 +197,7 @@ export class Engine {
     } else {
       this.short(name, samples);
     }
-    this.tell({ kind: "end" });
+    this.report({ kind: "end" });
   }
 
   // One word, as `rotrnn predict` takes it: from the first sample to the last.
@@ -213,7 +213,7 @@ export class Engine {
     }
     session.busy = this.now() - begin;
     session.steps = samples.length;
-    this.tell({ kind: "frames", samples: samples.slice(), frames });
+    this.report({ kind: "frames", samples: samples.slice(), frames });
     this.say(session, frames[frames.length - 1], samples.length / model.rate);
   }
 
@@ -224,7 +224,7 @@ export class Engine {
     const frame = { at: samples.length, speaking: true, answer: this.model.answer(logits.subarray(logits.length - K)) };
     session.busy = this.now() - begin;
     session.steps = samples.length;
-    this.tell({ kind: "frames", samples, frames: [frame] });
+    this.report({ kind: "frames", samples, frames: [frame] });
     this.say(session, frame, samples.length / this.model.rate);
   }
 }

@@ -11,7 +11,7 @@ const kMemory = 300;      // frames that the level of the room is looked for in
 const kQuietest = 0.006;  // a level that is no word in any room: -44 dB
 const kAboveRoom = 3.5;   // 11 dB
 
-// The deviation of samples about their mean: a microphone may have an offset.
+// The standard deviation of samples about their mean: a microphone may have an offset.
 export function level(samples) {
   let sum = 0, square = 0;
   for (const x of samples) {
@@ -37,10 +37,10 @@ export class Listener {
   }
 
   // Calls `on` for every whole frame:
-  //   idle(frame)                     nothing is said
+  //   idle(frame)                     no word
   //   begin(frames)                   a word began, with these frames, the last of them new
   //   go(frame, inside)               it goes on; inside: this frame may be its last
-  //   end(frame, said)                it is over; said: it was long enough to be one
+  //   end(frame, valid)               it is over; valid: it was long enough to be one
   push(samples, on) {
     const all = new Float32Array(this.rest.length + samples.length);
     all.set(this.rest);

@@ -213,7 +213,7 @@ const heard = {
     if (state.trace && !state.trace.live) {
       state.clip = state.trace.samples.slice(0, state.trace.end);
       $("play").hidden = false;
-      if (state.trace.words.length === 0) complain(`${$("wave-key").textContent}: nothing was said in it that could be told from silence`);
+      if (state.trace.words.length === 0) complain(`${$("wave-key").textContent}: no word in it stands out from silence`);
     }
     ready();
   },

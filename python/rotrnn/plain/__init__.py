@@ -7,5 +7,5 @@ config, and batches are packed: values [n, ..] with the tokens of all sequences 
 [sequences + 1] (int64).
 
     layers.run      one layer: y and states              network.run    encoder to head
-    losses.loss     what training makes small            adamw.step     one step of the optimiser
+    losses.loss     what training minimises             adamw.step     one step of the optimiser
 """

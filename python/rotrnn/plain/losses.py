@@ -1,4 +1,4 @@
-"""What training makes small, of outputs y [rows, outputs]. A loss of rows is [rows]:
+"""What training minimises, of outputs y [rows, outputs]. A loss of rows is [rows]:
 
     cross_entropy   -log softmax(y)_c                      one class c per row
     binary          sum_k c_k BCE(y_k, t_k) / sum_k c_k    several labels at once; c: weights of the classes

@@ -71,7 +71,7 @@ def run(p: Mapping[str, Tensor], settings: Settings, u: Tensor, offsets: Tensor)
 
 
 def doubled(v: Tensor) -> Tensor:
-    """[.., n] with the conjugates behind it."""
+    """[.., n] followed by the conjugates."""
     return torch.cat([v, v.conj()], dim=-1)
 
 

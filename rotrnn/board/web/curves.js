@@ -1,5 +1,5 @@
 // Curves over training: which charts there are, how lines become rows of dygraphs, smoothing,
-// mean and deviation over seeds, and a zoom that all charts share.
+// mean and standard deviation over seeds, and a zoom that all charts share.
 "use strict";
 
 const rotrnn = {};
@@ -33,7 +33,7 @@ rotrnn.colour = function (number) {
   return rotrnn.theme() === "dark" ? `hsl(${hue} 70% 68%)` : `hsl(${hue} 62% 38%)`;
 };
 
-// A number as people read it.
+// A number in a readable form.
 rotrnn.number = function (value) {
   if (value === null || value === undefined || !isFinite(value)) return "–";
   const size = Math.abs(value);
@@ -57,7 +57,7 @@ rotrnn.charts = [
   { key: "rates", title: "Learning rates", lines: [["train.global_lr", "global"], ["train.recurrent_lr", "recurrent"]] },
   { key: "gradient", title: "Gradient norm", smooth: true, lines: [["train.gradient_norm", ""]] },
   { key: "norms", title: "Norm of the hidden state, by block", layers: "norms.whole." },
-  { key: "norms_head", title: "Norm of the hidden state, a head, by block", layers: "norms.head." },
+  { key: "norms_head", title: "Norm of the hidden state per head, by block", layers: "norms.head." },
   { key: "speed", title: "Tokens per second", zero: true, smooth: true, lines: [["train.tokens_per_second", ""]] },
   { key: "memory", title: "Memory, MB", zero: true, lines: [["train.memory_mb", ""]] },
 ];
@@ -89,7 +89,7 @@ rotrnn.at = function (x, y, step) {
   return y[low - 1] + ((y[low] - y[low - 1]) * (step - x[low - 1])) / (x[low] - x[low - 1]);
 };
 
-// Mean and deviation (n - 1) of curves at all of their steps, of those that reach there.
+// Mean and standard deviation (n - 1) of curves at all of their steps, of those that reach there.
 rotrnn.spread = function (curves, most) {
   let steps = [...new Set(curves.flatMap((curve) => curve.x))].sort((a, b) => a - b);
   if (steps.length > most) {

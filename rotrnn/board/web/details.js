@@ -18,7 +18,7 @@ rotrnn.table = function (caption, head, rows) {
   ])]);
 };
 
-// Where every selected run stands.
+// The state of every selected run.
 rotrnn.Summary = class {
   constructor() {
     this.box = rotrnn.make("div", { class: "card" });
@@ -193,14 +193,14 @@ rotrnn.Disks = class {
   }
 };
 
-// Which class is taken for which.
+// Which class is predicted as which.
 rotrnn.Matrix = class {
   constructor() {
     const make = rotrnn.make;
     this.choice = make("select", { "aria-label": "run and split of the confusion matrix", on: { change: () => this.paint() } });
     this.place = make("div", { class: "scroll" });
     this.box = make("div", { class: "card" }, [make("p", { class: "row" }, [this.choice,
-      make("span", { class: "key", text: "rows: what it is; columns: what was said; shade: share of the row" })]), this.place]);
+      make("span", { class: "key", text: "rows: true class; columns: predicted class; shade: share of the row" })]), this.place]);
     this.items = [];
   }
 
@@ -226,7 +226,7 @@ rotrnn.Matrix = class {
       return make("tr", {}, [make("th", { scope: "row", text: name(i), title: name(i) }), ...row.map((count, j) => {
         const part = count / sum;
         const cell = make("td", { text: count, class: part > 0.6 ? "strong" : false,
-          title: `${name(i)} said to be ${name(j)}: ${count} (${(100 * part).toFixed(1)} %)` });
+          title: `${name(i)} predicted as ${name(j)}: ${count} (${(100 * part).toFixed(1)} %)` });
         cell.style.setProperty("--part", part.toFixed(3));
         return cell;
       })]);

@@ -14,7 +14,7 @@ rotrnn.Live = class {
   async get(path, parameters) {
     const response = await fetch(path + (parameters ? "?" + new URLSearchParams(parameters) : ""), { cache: "no-store" });
     if (response.status === 404) return null;
-    if (!response.ok) throw new Error("the server said " + response.status);
+    if (!response.ok) throw new Error("the server answered with status " + response.status);
     return response.json();
   }
 
@@ -84,7 +84,7 @@ rotrnn.Live = class {
     if (changed) this.view.update();
   }
 
-  // The answer begins at the last step told before, whose points it replaces.
+  // The answer begins at the last step sent before, whose points it replaces.
   append(run, answer) {
     const from = Number(run.at.split(".")[2]);
     const cut = (x, y) => {

@@ -77,7 +77,7 @@ rotrnn.View = class {
       curves: section("curves", "Curves", "Drag to zoom all charts, double-click to see everything again.",
         make("div", { class: "cards" }, this.curves.map((curve) => curve.card))),
       eigenvalues: section("eigenvalues", "Eigenvalues λ in the unit disk",
-        "What every block keeps of its state from one step to the next: near the rim it remembers long, the angle is how fast it turns.", this.disks.box),
+        "What every block keeps of its state from one step to the next: eigenvalues near the rim remember long, and their angle is the speed of rotation.", this.disks.box),
       confusion: section("confusion", "Confusion", "", this.matrix.box),
       comparisons: section("comparisons", "Comparisons", "", this.tables),
     };
@@ -97,7 +97,7 @@ rotrnn.View = class {
         make("div", { class: "tools" }, [
           make("label", { class: "wide" }, [document.createTextNode("Smoothing"), smoothing, amount]),
           make("div", { class: "row" }, [toggle("log", "Log scale", "logarithmic y axes"),
-            toggle("seeds", "Mean ± over seeds", "runs that differ only in the seed as one line with their deviation")]),
+            toggle("seeds", "Mean ± over seeds", "runs that differ only in the seed as one line with their standard deviation")]),
           make("div", { class: "row" }, [this.reset]),
         ]),
         this.filter,
@@ -144,7 +144,7 @@ rotrnn.View = class {
       let number = 0;
       while (taken.has(number)) ++number;
       const fresh = new rotrnn.Run(info, number);
-      fresh.selected = !first && now - info.updated < 60;  // it began while we look
+      fresh.selected = !first && now - info.updated < 60;  // it began while the page is open
       this.runs.set(info.id, fresh);
     }
     if (first) {
@@ -240,7 +240,7 @@ rotrnn.View = class {
   draw() {
     const runs = this.selected(), entries = this.entries();
     this.nothing.hidden = runs.length > 0 || this.comparisons.length > 0;
-    this.nothing.textContent = this.runs.size ? "Choose runs at the side." : "No runs yet: what trains here appears by itself.";
+    this.nothing.textContent = this.runs.size ? "Choose runs at the side." : "No runs yet: new ones appear by themselves.";
     this.sections.curves.hidden = false;  // what is hidden has no size to draw in
     for (const curve of this.curves) curve.draw(entries, this.options);
     this.summary.draw(runs);
@@ -278,7 +278,7 @@ rotrnn.View = class {
   }
 
   setZoom(range, from) {
-    if (this.zooming) return;  // the charts say it too when we reset them
+    if (this.zooming) return;  // the charts report it too when they are reset
     this.zooming = true;
     this.zoom = range;
     this.reset.disabled = !range;

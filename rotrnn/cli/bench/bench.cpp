@@ -57,7 +57,7 @@ StepBenchOptions to_bench(const BenchOptions& o) {
 }
 
 void print_bench_text(const StepBench& b) {
-  fmt::print("{:.1f} ms a step (fastest {:.1f}), {} tokens/s, {} kernels, {} threads\n",
+  fmt::print("{:.1f} ms per step (fastest {:.1f}), {} tokens/s, {} kernels, {} threads\n",
              1e3 * b.seconds_per_step, 1e3 * b.fastest_step,
              grouped(static_cast<int64_t>(b.tokens_per_second)), b.fused ? "fused" : "reference",
              b.threads);

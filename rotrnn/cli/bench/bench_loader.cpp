@@ -40,8 +40,8 @@ int run_bench_loader(const BenchLoaderOptions& o) {
   const auto rate = [](double r) { return grouped(static_cast<int64_t>(r)); };
   fmt::print("{} examples, {} tokens; read in {:.2f} s, from the cache in {:.2f} s\n",
              grouped(b.examples), grouped(b.tokens), b.read_seconds, b.cached_seconds);
-  fmt::print("loader alone    {:>14} tokens/s, {:.1f} × what training takes\n", rate(b.loader_rate),
-             ratio);
+  fmt::print("loader alone    {:>14} tokens/s, {:.1f} × the speed of training\n",
+             rate(b.loader_rate), ratio);
   fmt::print("training alone  {:>14} tokens/s\n", rate(b.training_rate));
   fmt::print("together        {:>14} tokens/s, {} of the time waiting for data\n",
              rate(b.together_rate), percent(b.waited));
@@ -52,8 +52,8 @@ int run_bench_loader(const BenchLoaderOptions& o) {
 
 void add_bench_loader(CLI::App& bench, Action& action) {
   auto options = std::make_shared<BenchLoaderOptions>();
-  auto* command = bench.add_subcommand(
-      "loader", "Reading data and putting batches together, against what training takes");
+  auto* command =
+      bench.add_subcommand("loader", "Reading data and building batches, compared with training");
   command->add_option("--config", options->config, "TOML file; none: the quick start");
   command->add_option("--set", options->settings, "change a key: --set task.path=DIR")
       ->take_all()

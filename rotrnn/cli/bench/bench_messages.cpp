@@ -71,7 +71,7 @@ void add_bench_messages(CLI::App& bench, Action& action) {
   command->add_option("--timeout", options->timeout, "seconds that a rank may be silent")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 86400.0));
-  command->add_flag("--json", options->json, "a line of JSON a size");
+  command->add_flag("--json", options->json, "one line of JSON per size");
   command->callback(
       [options, &action] { action = [options] { return run_bench_messages(*options); }; });
 }

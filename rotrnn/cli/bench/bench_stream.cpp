@@ -82,11 +82,11 @@ class Noise {
 
 struct Result {
   Percentiles push, answered;                    // of one sample; with logits() after it
-  double chunk1 = 0, chunk16 = 0, chunk256 = 0;  // steps a second
+  double chunk1 = 0, chunk16 = 0, chunk256 = 0;  // steps per second
   size_t memory = 0, state = 0;                  // bytes of a stream
   double load = 0;                               // seconds
   double bytes = 0, bandwidth = 0;               // of the weights
-  double one_by_one = 0, together = 0;           // steps a second of many streams; 0: not measured
+  double one_by_one = 0, together = 0;  // steps per second of many streams; 0: not measured
   double bound() const { return bytes / bandwidth; }
 };
 
@@ -122,7 +122,7 @@ Percentiles latency(const std::shared_ptr<const Model>& model, const Noise& nois
   return percentiles(std::move(times));
 }
 
-// The fastest of five trials: what the machine does besides only takes away.
+// The fastest of five trials: other work of the machine only slows them down.
 double chunk_rate(const std::shared_ptr<const Model>& model, const Noise& noise, int64_t samples,
                   int64_t most, int64_t chunk) {
   double best = 0;

@@ -36,7 +36,7 @@ class Meter {
  public:
   Meter(std::string name, bool quiet) : name_(std::move(name)), quiet_(quiet) {}
   ~Meter() {
-    if (drawn_) tell("\r\033[K");
+    if (drawn_) print_message("\r\033[K");
   }
 
   void show(int64_t done, int64_t total) {
@@ -55,7 +55,7 @@ class Meter {
       text += fmt::format("  {} left", duration(static_cast<double>(total - done) / rate));
     }
     drawn_ = terminal_;
-    tell("{}{}{}", terminal_ ? "\r\033[K" : "", text, terminal_ ? "" : "\n");
+    print_message("{}{}{}", terminal_ ? "\r\033[K" : "", text, terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 

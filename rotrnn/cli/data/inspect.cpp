@@ -34,7 +34,7 @@ struct InspectOptions {
   bool json = false;
 };
 
-// Examples that belong together: what the data call train, or what training would.
+// Examples of one split, as the data name it, or as training would choose it.
 struct Set {
   std::string name;
   std::vector<int64_t> records;  // number of the record of every example
@@ -69,7 +69,7 @@ TaskOptions task_options(const InspectOptions& o) {
       std::vector<std::string> names;
       for (const TaskSummary& task : task_summaries()) names.push_back(task.name);
       throw std::invalid_argument(
-          fmt::format("{}: its names tell no task; say which with --task, one of {}", o.path,
+          fmt::format("{}: its names do not show a task; name it with --task, one of {}", o.path,
                       fmt::join(names, ", ")));
     }
   }
@@ -77,13 +77,13 @@ TaskOptions task_options(const InspectOptions& o) {
   return config.task;
 }
 
-// As stored, in the sets that the data name themselves.
+// As stored, in the splits that the data name.
 Data read_data(const TaskOptions& options, int threads) {
   Data data;
   data.options = options;
   data.records = std::make_shared<Records>(read_task(options, threads));
   const Records& r = *data.records;
-  // A few examples tell how sequences are to be read; nothing is to be learned.
+  // A few examples show how sequences are read; nothing is learned.
   std::vector<int64_t> some(static_cast<std::size_t>(std::min<int64_t>(r.size(), 100)));
   std::iota(some.begin(), some.end(), 0);
   data.preprocessing = find_task(options.name).prepare(options, r, some);
@@ -143,7 +143,7 @@ struct Facts {
   int64_t shortest = 0, longest = 0, groups = 0;
   double mean = 0, median = 0;
   std::vector<int64_t> labels;  // of examples, or of steps
-  std::vector<Spread> values;   // to be told
+  std::vector<Spread> values;   // targets
 };
 
 Facts facts_of(const Set& set, const Records& r) {
@@ -194,11 +194,11 @@ std::vector<int64_t> choose_samples(const Set& set, const Records& r, int64_t co
   return out;
 }
 
-std::string told_of(const Records& r, int64_t i) {
+std::string target_text(const Records& r, int64_t i) {
   if (r.labels[i] >= 0) return "label " + r.classes[static_cast<std::size_t>(r.labels[i])];
   const Record& e = r.examples[i];
   if (!e.values.empty()) return fmt::format("value {}", fmt::join(e.values, ", "));
-  return e.token_classes.empty() ? "" : "a label a step";
+  return e.token_classes.empty() ? "" : "one label per step";
 }
 
 // Output
@@ -311,8 +311,8 @@ void print_samples(const Data& data, Look look, const InspectOptions& o) {
     const auto samples = choose_samples(set, r, o.samples);
     if (!samples.empty()) fmt::print("\n{}\n", set.name);
     for (const int64_t i : samples) {
-      const std::string told = told_of(r, i);
-      fmt::print("  {}{}{}\n", r.examples[i].name, told.empty() ? "" : ", ", told);
+      const std::string target = target_text(r, i);
+      fmt::print("  {}{}{}\n", r.examples[i].name, target.empty() ? "" : ", ", target);
       for (int64_t k = 0; k < r.form.towers; ++k) {
         for (const std::string& line :
              lines_of(r, data.preprocessing, look, i * r.form.towers + k, o.width)) {
@@ -348,7 +348,7 @@ std::string file_word(const std::string& text) {
 void write_images(const Data& data, Look look, const InspectOptions& o) {
   if (look != Look::picture) {
     throw std::invalid_argument(
-        fmt::format("--images: the examples of task \"{}\" are no pictures{}", data.options.name,
+        fmt::format("--images: the examples of task \"{}\" are not pictures{}", data.options.name,
                     data.records->form.element == Element::u8 && !data.preprocessing.tokens()
                         ? ", or are not square; say how wide they are with --width"
                         : ""));
@@ -369,17 +369,17 @@ void write_images(const Data& data, Look look, const InspectOptions& o) {
       ++written;
     }
   }
-  tell("{}: {} pictures\n", o.images, written);
+  print_message("{}: {} pictures\n", o.images, written);
 }
 
 int inspect(const InspectOptions& o) {
   const TaskOptions options = task_options(o);
   const int threads = o.threads > 0 ? o.threads : kernels::available_threads();
   const Data data = o.config.empty() ? read_data(options, threads) : load_data(options, threads);
-  for (const std::string& message : data.messages) tell("{}\n", message);
+  for (const std::string& message : data.messages) print_message("{}\n", message);
   if (data.records->classes.size() == 1 && options.target == TaskTarget::label) {
-    tell(
-        "all examples have the label \"{}\"; if their names tell another, see "
+    print_message(
+        "all examples have the label \"{}\"; if their names show others, see "
         "task.label_pattern\n",
         data.records->classes[0]);
   }
@@ -394,7 +394,7 @@ int inspect(const InspectOptions& o) {
 void add_data_inspect(CLI::App& data, Action& action) {
   auto o = std::make_shared<InspectOptions>();
   auto* command = data.add_subcommand("inspect", "Sizes, lengths, labels and samples of any data");
-  command->add_option("path", o->path, "folder, archive or file; its task is told by its names");
+  command->add_option("path", o->path, "folder, archive or file; its names show the task");
   auto* task = command->add_option("--task", o->task, "its task or kind, as data list names them");
   auto* config = command->add_option(
       "--config", o->config, "TOML file: show what a network would see, split as training does");

@@ -46,15 +46,15 @@ class Count {
     if (quiet_ || (now - shown_ < pause && done < total_) || (!terminal_ && now < pause)) return;
     shown_ = now;
     const double rate = static_cast<double>(done) / std::max(now, 1e-9);
-    tell("{}{} of {} pictures  {} a second  {} left{}", terminal_ ? "\r\033[K" : "", grouped(done),
-         grouped(total_), grouped(static_cast<int64_t>(rate)),
-         duration(static_cast<double>(total_ - done) / std::max(rate, 1e-9)),
-         terminal_ ? "" : "\n");
+    print_message("{}{} of {} pictures  {} per second  {} left{}", terminal_ ? "\r\033[K" : "",
+                  grouped(done), grouped(total_), grouped(static_cast<int64_t>(rate)),
+                  duration(static_cast<double>(total_ - done) / std::max(rate, 1e-9)),
+                  terminal_ ? "" : "\n");
     std::fflush(stderr);
   }
 
   void finish() const {
-    if (terminal_ && shown_ >= 0) tell("\r\033[K");
+    if (terminal_ && shown_ >= 0) print_message("\r\033[K");
   }
 
   double seconds() const {
@@ -119,7 +119,7 @@ int make_set(MakeOptions o) {
                                            {"seed", o.files.seed},
                                            {"pictures_per_second", rate}});
   } else {
-    fmt::print("{}: {} pictures of {} × {} pixels, half of them with label 1, {} a second\n",
+    fmt::print("{}: {} pictures of {} × {} pixels, half of them with label 1, {} per second\n",
                folder, grouped(o.files.count), generator.size, generator.size,
                grouped(static_cast<int64_t>(rate)));
   }

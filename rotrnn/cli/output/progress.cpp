@@ -114,19 +114,19 @@ Progress::~Progress() {
 }
 
 void Progress::clear() {
-  if (drawn_) tell("\r\033[K");
+  if (drawn_) print_message("\r\033[K");
   drawn_ = false;
 }
 
 void Progress::message(const std::string& text) {
   if (quiet_) return;
   clear();
-  tell("{}\n", text);
+  print_message("{}\n", text);
 }
 
 void Progress::warning(const std::string& text) {
   clear();
-  tell("warning: {}\n", text);
+  print_message("warning: {}\n", text);
 }
 
 void Progress::step(const StepReport& r) {
@@ -143,9 +143,9 @@ void Progress::step(const StepReport& r) {
     draw(r);
     return;
   }
-  tell("step {}/{}  loss {:.4f}  {} tokens/s  {} left{}\n", r.step, r.steps, r.loss,
-       grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left),
-       r.skipped > 0 ? fmt::format("  {} skipped", grouped(r.skipped)) : "");
+  print_message("step {}/{}  loss {:.4f}  {} tokens/s  {} left{}\n", r.step, r.steps, r.loss,
+                grouped(static_cast<int64_t>(r.tokens_per_second)), duration(r.seconds_left),
+                r.skipped > 0 ? fmt::format("  {} skipped", grouped(r.skipped)) : "");
 }
 
 void Progress::draw(const StepReport& r) {
@@ -168,7 +168,7 @@ void Progress::draw(const StepReport& r) {
   // The last column stays free: some terminals wrap there.
   const std::string line = line_of(pieces, terminal_columns() - 1, colour_);
   clear();
-  tell("{}", line);
+  print_message("{}", line);
   std::fflush(stderr);
   drawn_ = true;
 }
@@ -196,7 +196,7 @@ void Progress::finish() {
     pieces.push_back({3, sparkline(scores_, 2 * kSpark), kGreen});
     pieces.push_back({2, text(scores_.back())});
   }
-  tell("{}\n", line_of(pieces, terminal_columns() - 1, colour_));
+  print_message("{}\n", line_of(pieces, terminal_columns() - 1, colour_));
 }
 
 }  // namespace rotrnn::cli

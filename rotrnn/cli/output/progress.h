@@ -22,12 +22,12 @@ class Curve {
   int64_t gathered_ = 0, each_ = 1;  // values of a point
 };
 
-/// Shows a run on standard error: on a terminal a line that moves, with the curves of loss and
-/// score; plain lines otherwise, and on a terminal that can do no better (TERM=dumb).
+/// Shows a run on standard error: on a terminal one line that is updated, with the curves of loss
+/// and score; plain lines otherwise, and on a terminal that can do no better (TERM=dumb).
 class Progress {
  public:
   explicit Progress(bool quiet);
-  /// Removes the moving line, so that an error does not stand behind it.
+  /// Removes the updated line, so that an error does not follow it.
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -36,7 +36,7 @@ class Progress {
   void warning(const std::string& text);
   void step(const StepReport& report);
   void evaluation(const EvaluationReport& report);
-  /// Ends the moving line; on a terminal the curves of the whole run stay.
+  /// Ends the updated line; on a terminal the curves of the whole run stay.
   void finish();
 
  private:

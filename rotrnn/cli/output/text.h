@@ -8,7 +8,7 @@
 
 namespace rotrnn::cli {
 
-/// Seconds as people say them: "48 s", "3 min 07 s", "2 h 05 min".
+/// Seconds in words: "48 s", "3 min 07 s", "2 h 05 min".
 std::string duration(double seconds);
 
 /// 0.1234 as "12.3 %".

@@ -79,7 +79,7 @@ class Source {
   std::vector<char> buffer_ = std::vector<char>(1 << 16);
 };
 
-// Says what the model says: when its class changes, every so many steps, and at the end.
+// Prints the prediction: when its class changes, every so many steps, and at the end.
 class Reporter {
  public:
   Reporter(const StreamOptions& o, const runtime::Model& model)
@@ -146,10 +146,11 @@ class Reporter {
         line += fmt::format("\t{}\t{:.3f}", info_.classes[k], answer_[k]);
       }
     } else if (info_.horizon > 0) {
-      const size_t told = answer_.size() / static_cast<size_t>(info_.horizon);
-      for (size_t h = 0; h * told < answer_.size(); ++h) {
+      const size_t channels = answer_.size() / static_cast<size_t>(info_.horizon);
+      for (size_t h = 0; h * channels < answer_.size(); ++h) {
         line += fmt::format("\t+{}:", h + 1);
-        for (size_t c = 0; c < told; ++c) line += fmt::format(" {:.6g}", answer_[h * told + c]);
+        for (size_t c = 0; c < channels; ++c)
+          line += fmt::format(" {:.6g}", answer_[h * channels + c]);
       }
     } else {
       for (size_t k = 0; k < answer_.size(); ++k) {
@@ -240,14 +241,14 @@ class Run {
       return fmt::format("p50 {:.1f}, p99 {:.1f}, max {:.1f} µs", 1e6 * l.quantile(0.5),
                          1e6 * l.quantile(0.99), 1e6 * l.largest());
     };
-    tell("{} steps in {} pushes, {} steps/s; a push: {}; a step: {}\n", grouped(received_),
-         grouped(pushes_.count()), grouped(static_cast<int64_t>(rate)), times(pushes_),
-         times(steps_));
+    print_message("{} steps in {} pushes, {} steps/s; a push: {}; a step: {}\n", grouped(received_),
+                  grouped(pushes_.count()), grouped(static_cast<int64_t>(rate)), times(pushes_),
+                  times(steps_));
     if (info_.rate > 0) {
-      tell("{:.0f} × real time; ", rate / static_cast<double>(info_.rate));
+      print_message("{:.0f} × real time; ", rate / static_cast<double>(info_.rate));
     }
-    tell("{} for this stream; the model was loaded in {:.1f} ms\n",
-         bytes(static_cast<double>(stream_.memory())), 1e3 * load);
+    print_message("{} for this stream; the model was loaded in {:.1f} ms\n",
+                  bytes(static_cast<double>(stream_.memory())), 1e3 * load);
   }
 
  private:
@@ -269,7 +270,7 @@ class Run {
         const int64_t step = segment_begin_ + (before + r) * info_.keep_every + 1;
         reporter_.row(step, std::span(each_).subspan(static_cast<size_t>(r) * K, K));
       }
-      // Of text, several bytes may be a step, or none.
+      // In text, several bytes may be one step, or none.
       received_ += info_.text ? made : static_cast<int64_t>(steps);
       at += steps * width;
       if (o_.segment > 0 && received_ == segment_end()) {
@@ -348,7 +349,7 @@ int run_stream(const StreamOptions& o) {
 void add_stream(CLI::App& app, Action& action) {
   auto options = std::make_shared<StreamOptions>();
   auto* command = app.add_subcommand(
-      "stream", "What a model says while its input arrives: arecord … | rotrnn stream MODEL");
+      "stream", "Predictions of a model while its input arrives: arecord … | rotrnn stream MODEL");
   command->add_option("model", options->model, "model file, as rotrnn export writes it")
       ->required();
   command->add_option("file", options->file, "file to read; none or -: standard input");
@@ -357,8 +358,8 @@ void add_stream(CLI::App& app, Action& action) {
   command
       ->add_option(
           "--format", options->format,
-          "auto (default), wav, s16, f32, u8 (raw samples, channels together), csv (a line "
-          "a step), bytes (text) or tokens (numbers)")
+          "auto (default), wav, s16, f32, u8 (raw samples, channels together), csv (one line "
+          "per step), bytes (text) or tokens (numbers)")
       ->check(CLI::IsMember(formats));
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
   command->add_option("--chunk", options->chunk, "most steps that are worked on at once")
@@ -370,8 +371,8 @@ void add_stream(CLI::App& app, Action& action) {
       ->check(count);
   command
       ->add_option("--segment", options->segment,
-                   "begin anew after every so many steps, and print what was said of each: 16000 "
-                   "is an answer a second of sound at 16 kHz")
+                   "start again after so many steps, and print the prediction of each part: 16000 "
+                   "is one answer per second of sound at 16 kHz")
       ->check(count);
   command->add_option("--top", options->top, "print so many of the likeliest classes")
       ->capture_default_str()
@@ -379,7 +380,7 @@ void add_stream(CLI::App& app, Action& action) {
   command->add_flag("--all", options->all, "print the probabilities of all classes");
   command->add_option("--limit", options->limit, "stop after so many steps")->check(count);
   command->add_flag("--json", options->json,
-                    "a line of JSON for each prediction, the final one, and a summary");
+                    "one line of JSON per prediction, for the final one, and a summary");
   command->callback([options, &action] { action = [options] { return run_stream(*options); }; });
 }
 

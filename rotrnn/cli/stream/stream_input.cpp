@@ -33,7 +33,7 @@ StreamDecoder wav_decoder(const ModelInfo& info, const std::string& name) {
   const auto check = [=](const WavStream& wav) {
     if (rate != 0 && wav.rate() != rate) {
       throw std::runtime_error(
-          fmt::format("{}: {} samples a second, the model was trained on {}; resample it: "
+          fmt::format("{}: {} samples per second, the model was trained on {}; resample it: "
                       "ffmpeg -loglevel error -i FILE -ar {} -f wav - | rotrnn stream MODEL",
                       name, wav.rate(), rate, rate));
     }
@@ -130,7 +130,7 @@ StreamDecoder line_decoder(const std::string& name, const Body& body) {
   return out;
 }
 
-// The columns of a table of numbers, one row a step.
+// The columns of a table of numbers, one row per step.
 class CsvSteps {
  public:
   CsvSteps(const ModelInfo& info, std::string name)
@@ -168,7 +168,7 @@ class CsvSteps {
       CsvReader reader(quoted_, name_, {separator_, true});
       std::vector<std::string_view> fields;
       if (reader.next(fields)) fields_.assign(fields.begin(), fields.end());
-      if (fields_.empty()) place.fail("there is nothing in the line");
+      if (fields_.empty()) place.fail("the line is empty");
       return;
     }
     for (size_t begin = 0; begin <= line.size();) {

@@ -27,7 +27,7 @@ struct StreamDecoder {
 /// Names of the formats: wav, s16, f32, u8, csv, bytes, tokens.
 const std::vector<std::string>& stream_formats();
 
-/// Bytes that guess_stream_format() wants to see.
+/// Bytes that guess_stream_format() needs.
 inline constexpr size_t kGuessBytes = 12;
 
 /// The format of an input that begins with these bytes: WAV and CSV by their looks, else by what

@@ -39,7 +39,7 @@ std::string unpacked(std::string bytes, const std::string& where) {
 Split split_of_name(std::string_view name) {
   Split split = Split::any;
   for (const std::string& word : words_of(name)) {
-    if (const Split said = split_of_word(word); said != Split::any) split = said;
+    if (const Split named = split_of_word(word); named != Split::any) split = named;
   }
   return split;
 }
@@ -109,7 +109,7 @@ std::vector<std::string> OwnFiles::list(const fs::path& folder) const {
   std::vector<std::string> out;
   for (const std::string& name : list_files(folder)) {
     if (!wanted(name)) continue;
-    // A file that was unpacked beside its packed form is one file.
+    // A file beside its packed form counts once.
     const bool twice =
         name.ends_with(".gz") && fs::exists(folder / name.substr(0, name.size() - 3));
     if (!twice) out.push_back(name);
@@ -128,7 +128,7 @@ void OwnFiles::load_archive(const fs::path& archive) {
               archive.string() + ": its files are larger than 4 GB; unpack it and use the folder");
         }
         if (!packed_.emplace(name, bytes).second) {
-          throw std::runtime_error(file_label(archive, name) + ": it is there twice");
+          throw std::runtime_error(file_label(archive, name) + ": it occurs twice");
         }
       });
 }
@@ -159,7 +159,7 @@ OwnFiles::OwnFiles(const ReadRequest& request, std::vector<std::string_view> end
     return;
   }
   if (names.empty()) {
-    throw std::runtime_error(fmt::format("{}: there are no files in it whose names end in {}",
+    throw std::runtime_error(fmt::format("{}: no file in it has a name that ends in {}",
                                          path_.string(), fmt::join(endings_, " or ")));
   }
   const bool named =
@@ -213,8 +213,8 @@ std::vector<OwnPair> pair_files(const OwnFiles& files, bool labels) {
     out.push_back(std::move(pair));
   }
   if (out.empty()) {
-    throw std::runtime_error(fmt::format(
-        "{}: these are labels; where are the values that they belong to?", files.files()[0].where));
+    throw std::runtime_error(fmt::format("{}: these are labels, and no file holds their values",
+                                         files.files()[0].where));
   }
   return out;
 }
@@ -239,7 +239,7 @@ void require_target(const TaskOptions& options, std::vector<TaskTarget> possible
   if (std::find(possible.begin(), possible.end(), options.target) != possible.end()) return;
   std::vector<std::string_view> names;
   for (const TaskTarget target : possible) names.emplace_back(target_name(target));
-  throw std::invalid_argument(fmt::format("task.target: task \"{}\" can tell {}, not \"{}\"",
+  throw std::invalid_argument(fmt::format("task.target: task \"{}\" can predict {}, not \"{}\"",
                                           options.name, fmt::join(names, ", "),
                                           target_name(options.target)));
 }

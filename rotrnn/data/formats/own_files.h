@@ -24,7 +24,7 @@ class OwnFiles {
 
   /// The file itself, whatever its name, or the files of a folder or archive whose names end in one
   /// of `endings` in any case, with .gz or without. No such files are a std::runtime_error.
-  /// The split is that of the request; otherwise, in a folder or archive in which the name of a
+  /// The split is that of the request; failing that, in a folder or archive in which the name of a
   /// file has the word "train", what the words of a name say: train, validation (or val, dev),
   /// test.
   OwnFiles(const ReadRequest& request, std::vector<std::string_view> endings);
@@ -32,7 +32,7 @@ class OwnFiles {
   /// Sorted by name.
   const std::vector<File>& files() const { return files_; }
 
-  /// All files that lie around a single file; the same as files() otherwise.
+  /// All files in the folder of a single file; the same as files() otherwise.
   std::vector<File> around() const;
 
   /// The bytes of a file, unpacked if they are gzip.
@@ -68,14 +68,14 @@ struct OwnPair {
 
 /// Files that belong together, by the words of their names: one has y, label(s) or target(s), or
 /// group(s), the values have x, data, images ... or none of these, and all other words are the same
-/// ("X_train.npy" and "y_train.npy"). To a single file the others are looked for beside it. Values
+/// ("X_train.npy" and "y_train.npy"). For a single file the others are looked for beside it. Values
 /// without labels are a std::runtime_error when `labels` are needed.
 std::vector<OwnPair> pair_files(const OwnFiles& files, bool labels);
 
 /// The labels and groups that belong to a single file and lie beside it.
 std::vector<std::filesystem::path> companions(const std::filesystem::path& file);
 
-/// std::invalid_argument unless the target is one of these, for a task that can tell no others.
+/// std::invalid_argument unless the target is one of these, the only ones that the task has.
 void require_target(const TaskOptions& options, std::vector<TaskTarget> possible);
 
 }  // namespace rotrnn

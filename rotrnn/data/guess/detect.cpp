@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 // Of a folder, enough to know a set by; the public ones have up to 200,000 files.
 constexpr std::size_t kMostNames = 5000;
 
-// The names of the files with the two folders above them, which may tell too. Breadth first: what
-// stands at the top says more than the depth of one class.
+// The names of the files with the two folders above them, which may be clues too. Breadth first:
+// what is at the top says more than the depths of one class.
 std::vector<std::string> names_of(const fs::path& path) {
   fs::path whole = fs::absolute(path).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();
@@ -94,7 +94,8 @@ std::string public_task(const Names& names) {
   return "";
 }
 
-// Users' files by their endings; `others` are read too but do not tell: notes lie beside any data.
+// Users' files by their endings; `others` are read too but decide nothing: notes lie beside any
+// data.
 struct Kind {
   const char* task;
   std::vector<std::string_view> endings, others;

@@ -18,9 +18,9 @@ struct KindCount {
 struct Detected {
   std::string task;              // empty: nothing is recognised
   bool own = false;              // users' data, not a public set
-  std::vector<KindCount> kinds;  // that were seen, the most frequent first
+  std::vector<KindCount> kinds;  // those seen, the most frequent first
   int64_t files = 0;             // all that were seen
-  std::string unknown;           // the name of one that is of no kind
+  std::string unknown;           // the name of one of no known kind
 };
 
 /// Looks at the names of the files, as detect_task().

@@ -57,7 +57,7 @@ void check_readable(const fs::path& path) {
 // The one kind that is there.
 std::string kind_of(const fs::path& path, const Detected& found) {
   if (found.files == 0) {
-    fail(path.string(), fs::is_directory(path) ? "the folder is empty" : "there is nothing in it");
+    fail(path.string(), fs::is_directory(path) ? "the folder is empty" : "the file is empty");
   }
   if (found.kinds.empty()) {
     fail(path.string(),
@@ -68,7 +68,7 @@ std::string kind_of(const fs::path& path, const Detected& found) {
   }
   const KindCount& most = found.kinds[0];
   for (const KindCount& other : found.kinds) {
-    // A few tables or texts beside other files are notes about them.
+    // A few tables or texts beside other files are taken for notes about them.
     const bool notes = (other.task == "text_folder" || other.task == "csv") && other.files <= 3;
     if (other.task != most.task && !notes && other.files * 5 > most.files) {
       fail(path.string(),
@@ -86,8 +86,8 @@ std::string first_folder(const std::string& name) {
   return slash == name.npos ? "" : name.substr(0, slash);
 }
 
-// Classes by folder, or by what the names tell when all files are in one folder.
-Guess guess_folder(const fs::path& path, const std::string& task, const TaskOptions& told) {
+// Classes by folder, or from the names when all files are in one folder.
+Guess guess_folder(const fs::path& path, const std::string& task, const TaskOptions& given) {
   Guess guess;
   guess.task.name = task;
   std::vector<std::string> names;
@@ -104,28 +104,30 @@ Guess guess_folder(const fs::path& path, const std::string& task, const TaskOpti
     if (first_folder(name).empty()) loose.push_back(name);
   }
   guess.reasons.push_back({"task.name", files_of(task)});
-  if (!told.label_pattern.empty()) return guess;
+  if (!given.label_pattern.empty()) return guess;
   if (loose.empty()) {
-    guess.reasons.back().why += ", a folder a class";
+    guess.reasons.back().why += ", one folder per class";
     return guess;
   }
   if (loose.size() < names.size()) {
-    fail(path.string(),
-         fmt::format("{} of {} {} are in no folder of a class, such as {}; move them into one, "
-                     "or elsewhere",
-                     loose.size(), names.size(), files_of(task), loose[0]));
+    fail(
+        path.string(),
+        fmt::format("{} of {} {} are not in the folder of a class, such as {}; move them into one, "
+                    "or elsewhere",
+                    loose.size(), names.size(), files_of(task), loose[0]));
   }
   const NameGuess by_name = guess_names(loose);
   if (by_name.pattern.empty()) {
     fail(path.string(),
-         fmt::format("its {} {}, such as {}, are in one folder, and the names tell no class; "
-                     "put them into a folder a class, or say what the names tell: --set "
-                     "task.label_pattern=REGEX",
-                     loose.size(), files_of(task), loose[0]));
+         fmt::format(
+             "its {} {}, such as {}, are in one folder, and the names do not show a class; "
+             "put them into one folder per class, or extract the class from the names: --set "
+             "task.label_pattern=REGEX",
+             loose.size(), files_of(task), loose[0]));
   }
   guess.task.label_pattern = by_name.pattern;
   guess.reasons.push_back({"task.label_pattern",
-                           fmt::format("what the names tell, such as {}: {} classes, {}", loose[0],
+                           fmt::format("the class from names such as {}: {} classes, {}", loose[0],
                                        by_name.classes.size(), some_of(by_name.classes))});
   if (!by_name.other_pattern.empty()) {
     guess.advice.push_back(fmt::format(
@@ -138,7 +140,7 @@ Guess guess_folder(const fs::path& path, const std::string& task, const TaskOpti
 
 void forecast(Guess& guess) {
   guess.task.target = TaskTarget::forecast;
-  guess.reasons.push_back({"task.target", "there are no labels: the next values are told"});
+  guess.reasons.push_back({"task.target", "there are no labels: the next values are predicted"});
 }
 
 Guess guess_npy(const fs::path& path) {
@@ -186,10 +188,10 @@ Guess guess_ts(const fs::path& path) {
   return guess;
 }
 
-Guess guess_tables(const fs::path& path, const TaskOptions& told) {
+Guess guess_tables(const fs::path& path, const TaskOptions& given) {
   const TaskOptions none;
   const OwnFiles files({none, path}, {".csv", ".tsv", ".tab"});
-  // The training data, where names tell them.
+  // The training data, if the names show which they are.
   const auto& all = files.files();
   const auto train = std::find_if(all.begin(), all.end(), [](const OwnFiles::File& file) {
     return file.split == Split::train;
@@ -198,12 +200,12 @@ Guess guess_tables(const fs::path& path, const TaskOptions& told) {
   const auto same = std::count_if(all.begin(), all.end(), [&](const OwnFiles::File& other) {
     return other.split == file.split;
   });
-  return guess_table(files.read(file), file.where, static_cast<std::size_t>(same), told);
+  return guess_table(files.read(file), file.where, static_cast<std::size_t>(same), given);
 }
 
 }  // namespace
 
-Guess guess_task(const fs::path& path, const std::string& task, const TaskOptions& told) {
+Guess guess_task(const fs::path& path, const std::string& task, const TaskOptions& given) {
   const Detected found = detect(path);
   check_readable(path);
   const bool own = task.empty() ? found.own : find_task(task).own;
@@ -217,16 +219,16 @@ Guess guess_task(const fs::path& path, const std::string& task, const TaskOption
   } else if (kind == "ts") {
     guess = guess_ts(path);
   } else if (kind == "csv" || kind == "series") {
-    guess = guess_tables(path, told);
+    guess = guess_tables(path, given);
   } else if (kind == "idx") {
     guess.task.name = kind;
     guess.reasons.push_back({"task.name", "images and labels in IDX files, pixel by pixel"});
   } else {
-    guess = guess_folder(path, kind, told);
+    guess = guess_folder(path, kind, given);
   }
   guess.task.path = path.string();
   guess.reasons.insert(guess.reasons.begin() + 1,
-                       {"task.path", "as seen from where the program is started"});
+                       {"task.path", "relative to the folder where the program is started"});
   return guess;
 }
 

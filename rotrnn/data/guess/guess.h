@@ -14,7 +14,7 @@ struct Reason {
   std::string why;
 };
 
-/// Settings that read some data, as far as the data tell.
+/// The settings that read some data, as far as the data show them.
 struct Guess {
   TaskOptions task;
   std::vector<Reason> reasons;      // of the settings that are not defaults, in a good order
@@ -22,10 +22,10 @@ struct Guess {
 };
 
 /// Looks at a file, folder or archive and says how to read it. `task` names its kind when it is
-/// known, and `told` has what the user has set: columns that need not be guessed, a target.
-/// std::runtime_error says what is there and what to do when nothing is, nothing is known, or
+/// known, and `given` has what the user has set: columns that need not be guessed, a target.
+/// std::runtime_error says what is there and what to do when nothing is, nothing is recognised, or
 /// several kinds are mixed.
 Guess guess_task(const std::filesystem::path& path, const std::string& task = "",
-                 const TaskOptions& told = {});
+                 const TaskOptions& given = {});
 
 }  // namespace rotrnn

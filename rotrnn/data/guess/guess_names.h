@@ -5,9 +5,9 @@
 
 namespace rotrnn {
 
-/// What the names of files tell of their classes.
+/// The classes that the names of files show.
 struct NameGuess {
-  std::string pattern;               // for task.label_pattern; empty: the names tell nothing
+  std::string pattern;               // for task.label_pattern; empty: the names show none
   std::vector<std::string> classes;  // that it finds, sorted
   // Other parts of the names that many files share, such as speakers, with a pattern for them.
   std::string other_pattern;

@@ -93,8 +93,8 @@ struct Table {
     const std::string passed_over =
         nameless == 0 ? ""
                       : fmt::format(
-                            ". {} column(s) without a name in the first line were passed "
-                            "over; give them one to use them",
+                            ". {} column(s) without a name in the first line were left "
+                            "out; give them a name to use them",
                             nameless);
     throw std::runtime_error(name + ": " + what + passed_over);
   }
@@ -102,7 +102,7 @@ struct Table {
   void require_no_comma(const std::string& column, const char* key) const {
     if (column.find(',') == std::string::npos) return;
     fail(fmt::format(
-        "the column \"{}\" has a comma in its name, by which task.{} tells names apart; rename it",
+        "the column \"{}\" has a comma in its name, which separates names in task.{}; rename it",
         column, key));
   }
   // The column that a setting names; null: it names none.
@@ -121,12 +121,12 @@ struct Named {
   const Column *text, *series, *label, *id;
   std::vector<const Column*> targets;
 
-  Named(const Table& t, const TaskOptions& told)
-      : text(t.find(told.text_column, "text_column")),
-        series(t.find(told.series_column, "series_column")),
-        label(t.find(told.label_column, "label_column")),
-        id(t.find(told.id_column, "id_column")) {
-    for (const std::string& name : split_names(told.target_columns)) {
+  Named(const Table& t, const TaskOptions& given)
+      : text(t.find(given.text_column, "text_column")),
+        series(t.find(given.series_column, "series_column")),
+        label(t.find(given.label_column, "label_column")),
+        id(t.find(given.id_column, "id_column")) {
+    for (const std::string& name : split_names(given.target_columns)) {
       targets.push_back(t.find(name, "target_columns"));
     }
   }
@@ -216,20 +216,20 @@ std::string values_text(const Column& c) {
 void say_values(Guess& guess, const std::string& columns) {
   guess.task.target = TaskTarget::value;
   guess.task.target_columns = columns;
-  guess.reasons.push_back({"task.target", "numbers are to be told, not classes"});
-  guess.reasons.push_back({"task.target_columns", "what is to be told"});
+  guess.reasons.push_back({"task.target", "numbers are predicted, not classes"});
+  guess.reasons.push_back({"task.target_columns", "the values to predict"});
 }
 
-// The label or value of a table with a row an example.
-void guess_target(const Table& t, const Column* input, const TaskOptions& told, const Named& named,
+// The label or value of a table with one row per example.
+void guess_target(const Table& t, const Column* input, const TaskOptions& given, const Named& named,
                   Guess& guess) {
-  if (told.target == TaskTarget::forecast) return;
-  if (!named.targets.empty()) return say_values(guess, told.target_columns);
+  if (given.target == TaskTarget::forecast) return;
+  if (!named.targets.empty()) return say_values(guess, given.target_columns);
   const Column* target = named.label != nullptr ? named.label : find_target(t, input);
   if (target == nullptr) {
     t.fail(
         fmt::format("no column looks like a label; the columns are {}. Name it: --set "
-                    "task.label_column=NAME, or with values to tell --set "
+                    "task.label_column=NAME, or for target values --set "
                     "task.target_columns=NAME",
                     t.names()));
   }
@@ -241,7 +241,7 @@ void guess_target(const Table& t, const Column* input, const TaskOptions& told, 
   }
 }
 
-// Columns of people, machines and the like, which ought not to be in two splits.
+// Columns of people, machines and the like, which should not be in two splits.
 void advise_groups(const Table& t, Guess& guess) {
   for (const Column& c : t.columns) {
     const bool person =
@@ -256,17 +256,17 @@ void advise_groups(const Table& t, Guess& guess) {
   }
 }
 
-Guess guess_rows(const Table& t, const Column& input, bool text, const TaskOptions& told,
+Guess guess_rows(const Table& t, const Column& input, bool text, const TaskOptions& given,
                  const Named& named) {
   Guess guess;
   guess.task.name = "csv";
-  guess.reasons.push_back({"task.name", "a table with a row an example"});
+  guess.reasons.push_back({"task.name", "a table with one row per example"});
   const double mean = static_cast<double>(input.characters) / static_cast<double>(t.rows);
   say(guess, text ? &TaskOptions::text_column : &TaskOptions::series_column,
       text ? "text_column" : "series_column", input,
       text ? fmt::format("texts of {:.0f} characters on average", mean)
            : "a whole series in every field");
-  guess_target(t, &input, told, named, guess);
+  guess_target(t, &input, given, named, guess);
   advise_groups(t, guess);
   return guess;
 }
@@ -281,7 +281,7 @@ bool constant_in(const Table& t, std::size_t label, std::size_t id) {
 
 const Column* find_id(const Table& t, const Column* label) {
   for (const Column& c : t.columns) {
-    // A name that comes again in many rows: one that differs in each is the number of the row.
+    // A name that repeats in many rows: one that differs in each is the number of the row.
     const bool repeats = c.changes * 2 < t.rows && c.values.size() > 1;
     if (&c != label && c.like_id() && repeats) return &c;
   }
@@ -299,12 +299,13 @@ const Column* find_step_label(const Table& t, std::size_t files) {
   return label;
 }
 
-// A step of time a row.
-Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, const Named& named) {
+// One time step per row.
+Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& given, const Named& named) {
   Guess guess;
   guess.task.name = "series";
-  guess.reasons.push_back({"task.name", "tables with a row a step of time, a column a channel"});
-  const bool values = !named.targets.empty(), forecast = told.target == TaskTarget::forecast;
+  guess.reasons.push_back(
+      {"task.name", "tables with one row per time step, one column per channel"});
+  const bool values = !named.targets.empty(), forecast = given.target == TaskTarget::forecast;
   const Column* label = named.label;
   if (label == nullptr && !values && !forecast) label = find_step_label(t, files);
   const Column* id = named.id != nullptr ? named.id : find_id(t, label);
@@ -313,7 +314,7 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
     if (&c == label || &c == id || named.is_target(c)) continue;
     (t.most(c.numbers) && !c.like_time() ? channels : left_out).push_back(c.name);
   }
-  if (t.nameless > 0) left_out.push_back("what has no name");
+  if (t.nameless > 0) left_out.push_back("columns without a name");
   if (channels.empty()) {
     t.fail(
         fmt::format("no column holds texts, series or numbers to learn from; the columns are {}. "
@@ -327,14 +328,14 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
         "every row has a label ({}) and there is no column that says which rows are one series; {}",
         label->name,
         wide ? fmt::format(
-                   "if a row is a series with a column a step, write its {} numbers into one "
+                   "if a row is a series with one column per step, write its {} numbers into one "
                    "field, with blanks between them, or save all as an array [count, time] "
                    "with NumPy and the labels as a second one",
                    channels.size())
              : "add one, and name it: --set task.id_column=NAME"));
   }
   if (id != nullptr) {
-    say(guess, &TaskOptions::id_column, "id_column", *id, "rows that have the same are one series");
+    say(guess, &TaskOptions::id_column, "id_column", *id, "rows with the same name are one series");
   }
   if (!left_out.empty()) {
     for (const auto& channel : channels) t.require_no_comma(channel, "channel_columns");
@@ -343,14 +344,14 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
         {"task.channel_columns", fmt::format("without {}", fmt::join(left_out, ", "))});
   }
   if (values) {
-    say_values(guess, told.target_columns);
+    say_values(guess, given.target_columns);
     advise_groups(t, guess);
     return guess;
   }
   if (label == nullptr) {
     guess.task.target = TaskTarget::forecast;
     guess.reasons.push_back(
-        {"task.target", "no column looks like a label: the next values are told"});
+        {"task.target", "no column looks like a label: the next values are predicted"});
     return guess;
   }
   say(guess, &TaskOptions::label_column, "label_column", *label, values_text(*label));
@@ -368,11 +369,11 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& told, co
 }  // namespace
 
 Guess guess_table(std::string_view content, const std::string& name, std::size_t files,
-                  const TaskOptions& told) {
+                  const TaskOptions& given) {
   const Table table = look_at(content, name);
-  const Named named(table, told);
-  if (named.text != nullptr) return guess_rows(table, *named.text, true, told, named);
-  if (named.series != nullptr) return guess_rows(table, *named.series, false, told, named);
+  const Named named(table, given);
+  if (named.text != nullptr) return guess_rows(table, *named.text, true, given, named);
+  if (named.series != nullptr) return guess_rows(table, *named.series, false, given, named);
   const Column *series = nullptr, *text = nullptr;
   const bool measured = std::any_of(table.columns.begin(), table.columns.end(),
                                     [&](const Column& c) { return is_measured(table, c); });
@@ -384,9 +385,9 @@ Guess guess_table(std::string_view content, const std::string& name, std::size_t
                       2 * std::ssize(c.values) > std::min<int64_t>(table.rows, kMostClasses);
     if (words && (many || !measured) && (!text || c.characters > text->characters)) text = &c;
   }
-  if (series != nullptr) return guess_rows(table, *series, false, told, named);
-  if (text != nullptr) return guess_rows(table, *text, true, told, named);
-  return guess_steps(table, files, told, named);
+  if (series != nullptr) return guess_rows(table, *series, false, given, named);
+  if (text != nullptr) return guess_rows(table, *text, true, given, named);
+  return guess_steps(table, files, given, named);
 }
 
 }  // namespace rotrnn

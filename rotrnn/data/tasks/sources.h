@@ -13,7 +13,7 @@ struct DataSource {
   std::string task;                // what `rotrnn data download` calls it
   std::string what;                // a few words
   std::string url;                 // of the file, or of the folder that `files` are in
-  std::string size;                // to fetch, as people say it
+  std::string size;                // of the download, in words
   std::string archive;             // name of the archive; empty: plain files
   std::vector<std::string> files;  // without an archive
   std::vector<std::string> parts;  // folders of the archive that belong to the task; empty: all

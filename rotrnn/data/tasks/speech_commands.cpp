@@ -86,11 +86,11 @@ class Lists {
 Audio read_clip(const SetFile& file) {
   Audio audio = parse_audio(file.bytes, file.where);
   if (audio.sample_rate != kRate || audio.channels != 1 || audio.pcm.empty()) {
-    throw std::runtime_error(
-        fmt::format("{}: {} channel(s), {} samples a second{}; Speech Commands has one channel of "
-                    "16 bits and {} samples a second",
-                    file.where, audio.channels, audio.sample_rate,
-                    audio.pcm.empty() ? ", not of 16 bits" : "", kRate));
+    throw std::runtime_error(fmt::format(
+        "{}: {} channel(s), {} samples per second{}; Speech Commands has one channel of "
+        "16 bits and {} samples per second",
+        file.where, audio.channels, audio.sample_rate, audio.pcm.empty() ? ", not of 16 bits" : "",
+        kRate));
   }
   return audio;
 }
@@ -145,7 +145,7 @@ std::string_view speech_speaker(std::string_view file) {
 }
 
 Split speech_split(std::string_view file) {
-  // As a number the sum is taken mod 2^27: its last 7 digits hold 28 bits.
+  // The published rule takes the sum modulo 2^27: its last 7 digits hold 28 bits.
   constexpr uint32_t kMost = (1U << 27) - 1;
   const std::string sum = sha1_hex(speech_speaker(file));
   const auto hash =

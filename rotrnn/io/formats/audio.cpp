@@ -56,7 +56,7 @@ uint32_t little_endian(std::string_view bytes, std::size_t at) {
   return value;
 }
 
-// libsndfile takes what is there of a WAV file that is cut off, without a word.
+// libsndfile silently takes what is there of a WAV file that is cut off.
 void check_wav_length(std::string_view bytes, const std::string& name) {
   if (bytes.size() < 12 || !bytes.starts_with("RIFF") || bytes.substr(8, 4) != "WAVE") return;
   for (std::size_t at = 12; at + 8 <= bytes.size();) {
@@ -80,7 +80,7 @@ bool is_16_bit(int format) {
   return (format & SF_FORMAT_SUBMASK) == SF_FORMAT_PCM_16;
 }
 
-// Formats with more to tell than 16 bits can.
+// Formats with more than 16 bits of precision.
 bool is_deep(int format) {
   switch (format & SF_FORMAT_SUBMASK) {
     case SF_FORMAT_PCM_24:

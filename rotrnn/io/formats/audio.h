@@ -24,8 +24,8 @@ inline constexpr float kPcmScale = 1.0F / 32768;
 /// Recordings of more samples than this are refused: what packs well may unpack to anything.
 inline constexpr int64_t kMaxSamples = int64_t{1} << 28;
 
-/// Decodes a file of any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF, …), told by its
-/// content. Another format, no samples, fewer than the header promises, and samples that are no
+/// Decodes a file of any format that libsndfile reads (WAV, FLAC, OGG, MP3, AIFF, …), recognised by
+/// its content. Another format, no samples, fewer than the header promises, and samples that are no
 /// numbers throw std::runtime_error `name: …`.
 Audio parse_audio(std::string_view bytes, const std::string& name,
                   AudioChannels channels = AudioChannels::keep);

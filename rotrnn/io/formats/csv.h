@@ -18,7 +18,7 @@ namespace rotrnn {
 /// How a table is written.
 struct CsvOptions {
   char separator = ',';
-  bool quotes = true;  // false: a quote is a character as any other
+  bool quotes = true;  // false: a quote is a character like any other
 };
 
 /// The records of a table, one after the other. Empty lines are no records. In a field that does

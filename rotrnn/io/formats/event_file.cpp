@@ -100,7 +100,7 @@ int64_t time_of(const std::string& name) {
 }
 
 // TensorBoard reads the files of a folder in the order of their names, which the time decides: a
-// later start has a later time, be it in the same second or after a clock was set back.
+// later start has a later time, even in the same second or after a clock was set back.
 int64_t free_time(const fs::path& folder) {
   constexpr int64_t kLast = 9'999'999'998;  // with more digits the order would be another
   int64_t time = std::chrono::duration_cast<std::chrono::seconds>(

@@ -10,7 +10,7 @@
 
 namespace rotrnn {
 
-/// Rows from the top, pixels from the left, one byte a channel.
+/// Rows from the top, pixels from the left, one byte per channel.
 struct Image {
   int64_t width = 0, height = 0;
   int64_t channels = 1;         // 1: grey, 3: red, green, blue

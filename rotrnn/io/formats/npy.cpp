@@ -301,7 +301,7 @@ void NpyArray::check_size() {
   const auto there = static_cast<int64_t>(content_.size() - data_);
   int64_t count = 1;
   bool fits = true;
-  // An empty array has no limit to its other dimensions but that their product be a number.
+  // The other dimensions of an empty array are limited only by their product being a number.
   for (const int64_t n : shape_) {
     if (n != 0) fits = fits && !__builtin_mul_overflow(count, n, &count);
   }
@@ -309,14 +309,14 @@ void NpyArray::check_size() {
   int64_t bytes = 0;
   fits = fits && !__builtin_mul_overflow(count, int64_t{bytes_}, &bytes);
   if (!fits || (!empty && bytes > there)) {
-    fail(data_, fmt::format("the header promises an array of {} with {} bytes a value, the file "
+    fail(data_, fmt::format("the header promises an array of {} with {} bytes per value, the file "
                             "holds {} bytes; it is cut off or damaged",
                             npy_shape(shape_), bytes_, there));
   }
   size_ = empty ? 0 : count;
   if (there > size_ * bytes_) {
     fail(data_ + static_cast<std::size_t>(size_ * bytes_),
-         fmt::format("bytes after the array of {}; save one array a file", npy_shape(shape_)));
+         fmt::format("bytes after the array of {}; save one array per file", npy_shape(shape_)));
   }
   row_size_ = rows() > 0 ? size_ / rows() : 0;
 }

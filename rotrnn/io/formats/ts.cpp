@@ -121,7 +121,7 @@ void TsReader::read_tag(std::string_view line) {
     header_.labelled = flag(place(), given, arguments);
     if (header_.labelled) header_.classes.assign(arguments.begin() + 1, arguments.end());
     if (header_.labelled && header_.classes.empty()) {
-      place().fail("@classLabel true without the classes; write them behind it");
+      place().fail("@classLabel true without the classes; write them after it");
     }
     for (std::size_t i = 1; i < header_.classes.size(); ++i) {
       const auto end = header_.classes.begin() + static_cast<std::ptrdiff_t>(i);
@@ -219,7 +219,7 @@ void TsReader::check_length(int64_t length) {
   if (header_.length == 0 && header_.equal_length) header_.length = length;
   if (header_.length != 0 && length != header_.length) {
     place().fail(
-        fmt::format("{} values a channel, expected {} as @seriesLength or the first "
+        fmt::format("{} values per channel, expected {} as @seriesLength or the first "
                     "series says; write @equalLength false if lengths differ",
                     length, header_.length));
   }

@@ -9,7 +9,8 @@
 #include "rotrnn/base/text_place.h"
 
 // .ts, the text format of the UCR and UEA archives of time series: lines with # are comments, then
-// tags (@problemName, @classLabel true a b, ...), @data, and a series a line: values separated by
+// tags (@problemName, @classLabel true a b, ...), @data, and one series per line: values separated
+// by
 // ',', channels by ':', the label last.
 
 namespace rotrnn {

@@ -104,7 +104,7 @@ void WavStream::read_format() {
   if (channels < 1 || channels > kMostChannels || rate < 1 ||
       rate > static_cast<uint32_t>(std::numeric_limits<int32_t>::max()) ||
       frame != channels * bits / 8) {
-    fail(fmt::format("{} channels, {} samples a second, {} bytes a frame do not fit together",
+    fail(fmt::format("{} channels, {} samples per second, {} bytes per frame do not fit together",
                      channels, rate, frame));
   }
   channels_ = channels;

@@ -115,15 +115,15 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
   const LayerOptions o = resolved(request.options);
   const kernels::RotrnnMapSizes sizes = sizes_of(o, request.threads);
   const char* names[] = {theta_name(o), "gamma_log", "M", "B", "C", "C_reverse"};
-  std::vector<std::vector<double>> beside;
+  std::vector<std::vector<double>> partial;
   std::vector<kernels::RotrnnBackward<double, float>> jobs;
   for (size_t i = 0; i < out.size(); ++i) {
     const Views<float>& p = request.layers[i].tensors;
     const auto& g = std::get<Diagonal<double>>(gradients[i]);
     double* to[std::size(names)];
     for (size_t k = 0; k < std::size(names); ++k) {
-      beside.emplace_back(p.find(names[k]).size());
-      to[k] = beside.back().data();
+      partial.emplace_back(p.find(names[k]).size());
+      to[k] = partial.back().data();
     }
     jobs.push_back({parameters_of(o, p),
                     trace.data() + i * sizes.N * sizes.head(),
@@ -136,7 +136,7 @@ void map_rotrnn_backward(const MapRequest& request, const MapTrace& trace,
     const auto& g = std::get<Diagonal<double>>(gradients[i]);
     for (size_t k = 0; k < std::size(names); ++k) {
       const std::span<double> sum = out[i].find(names[k]);
-      const std::vector<double>& part = beside[i * std::size(names) + k];
+      const std::vector<double>& part = partial[i * std::size(names) + k];
       for (size_t j = 0; j < sum.size(); ++j) sum[j] += part[j];
     }
     for (size_t d = 0; d < sizes.D; ++d) out[i]["D"][d] += g.D[d];

@@ -10,7 +10,7 @@
 
 namespace rotrnn {
 
-/// What S4D and S4 check alike. `steps` are the options of that layer, `name` is its name,
+/// The checks that S4D and S4 share. `steps` are the options of that layer, `name` is its name,
 /// `section` that of its keys.
 template <typename Options>
 void check_channel_options(const LayerOptions& o, const Options& steps, bool sizes,

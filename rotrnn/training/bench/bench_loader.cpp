@@ -19,7 +19,7 @@ double tokens_of(const std::vector<Batch>& parts) {
   return tokens;
 }
 
-// Repeats `step`, which gives the tokens it handled, and returns tokens a second.
+// Repeats `step`, which gives the tokens it handled, and returns tokens per second.
 template <typename Step>
 double rate_of(double seconds, const Step& step) {
   double tokens = 0, spent = 0;
@@ -87,13 +87,13 @@ LoaderBench bench_loader(const Config& config, double seconds) {
   }
   out.training_rate =
       rate_of(seconds, [&] { return train(batches[static_cast<size_t>(step) % 4]); });
-  const auto beside = loader();
+  const auto ahead = loader();
   double spent = 0;
   out.together_rate = rate_of(seconds, [&] {
     const kernels::Stopwatch watch(&spent);
-    return train(beside->next());
+    return train(ahead->next());
   });
-  out.waited = beside->waited() / spent;
+  out.waited = ahead->waited() / spent;
   return out;
 }
 

@@ -64,7 +64,7 @@ TaskFacts parse_facts(const UnorderedJson& json) {
                                         : std::ssize(p.target_mean);
   if (s.inputs < 1 || s.outputs < 1 || s.inputs != inputs || s.outputs != outputs ||
       s.towers != p.form.towers || p.tokens() != (s.input == InputKind::tokens)) {
-    throw std::runtime_error("the facts of its task do not fit together");
+    throw std::runtime_error("its task is inconsistent");
   }
   return facts;
 }
@@ -103,7 +103,7 @@ CheckpointHeader header_from(const UnorderedJson& json, int format, const std::s
   }
   if (s.step < 0 || s.tokens < 0 || s.loss_count < 0 || s.skipped_in_a_row < 0 ||
       s.skipped < s.skipped_in_a_row || s.step < s.skipped) {
-    throw std::runtime_error(fmt::format("{}: its counts do not fit together", where));
+    throw std::runtime_error(fmt::format("{}: its counts are inconsistent", where));
   }
   return header;
 }
@@ -139,8 +139,8 @@ int64_t elements(const SafeTensor& tensor) {
   return static_cast<int64_t>(tensor.data.size() / dtype_size(tensor.dtype));
 }
 
-// A few bytes of state.json can ask for a network of any size: it must be the size of the weights
-// that came along. Whether they fit to the last tensor is seen when they are loaded.
+// A few bytes of state.json can demand a network of any size: it must be the size of the weights
+// beside it. Loading them checks the rest, tensor by tensor.
 void check_sizes(const CheckpointHeader& header, const SafeTensorFile& weights) {
   const ModelOptions& m = header.config.model;
   const DataShape& s = header.facts.shape;
@@ -212,20 +212,20 @@ Checkpoint read_once(const std::filesystem::path& folder, Parts parts) {
   return out;
 }
 
-// Another folder by the same name has another identity.
+// Another folder of the same name has another identity.
 std::pair<dev_t, ino_t> identity(const std::filesystem::path& folder) {
   struct stat status {};
   return ::stat(folder.c_str(), &status) == 0 ? std::pair(status.st_dev, status.st_ino)
                                               : std::pair<dev_t, ino_t>();
 }
 
-// By what every reader does, from the disk: checksums, format, sizes.
+// With the checks of every reader, from the disk: checksums, format, sizes.
 void prove(const std::filesystem::path& folder, const Checksums& sums, Parts parts) {
   drop_cache(folder / kChecksumFile);
   for (const auto& [name, sum] : sums) drop_cache(folder / name);
   if (read_file(folder / kChecksumFile) != checksums_text(sums)) {
     throw std::runtime_error(
-        fmt::format("{}: what was read back is not what was written; check the disk",
+        fmt::format("{}: the file read back differs from what was written; check the disk",
                     (folder / kChecksumFile).string()));
   }
   read_once(folder, parts);

@@ -12,7 +12,7 @@
 
 namespace rotrnn {
 
-/// What a run must remember besides its tensors to go on as if it had never stopped.
+/// What a run saves besides its tensors, to go on as if it had never stopped.
 struct TrainState {
   int64_t step = 0;    // steps done
   int64_t tokens = 0;  // tokens seen
@@ -52,7 +52,7 @@ inline constexpr char kOptimiserFile[] = "optimiser.safetensors";
 inline constexpr char kStateFile[] = "state.json";
 
 /// Reads a checkpoint and checks every file that is read by its checksum, and the sizes in
-/// state.json by the weights, before anybody makes a network of them; std::runtime_error that names
+/// state.json against the weights, before a network is made of them; std::runtime_error that names
 /// the file when one is missing, damaged or wrong. What a running training replaces meanwhile is
 /// read again.
 Checkpoint read_checkpoint(const std::filesystem::path& folder, Parts parts);

@@ -63,7 +63,7 @@ bool take_weights(const std::filesystem::path& folder, Weights& weights) {
     load_weights(file, weights);
     return true;
   }
-  // The new head stays as it is drawn: the rest of the file goes round it.
+  // The new head keeps its initial values: the rest of the file is loaded.
   for (const NamedTensor& t : tensors_of(weights)) {
     if (t.name.starts_with("head.")) taken.push_back(t);
   }

@@ -23,7 +23,7 @@ void load_checkpoint(const Checkpoint& checkpoint, Weights& weights, Optimiser* 
 /// A network made by the config of a checkpoint, with its weights.
 Network load_network(const Checkpoint& checkpoint, const EngineOptions& engine);
 
-/// Takes over the weights of another run. A head of another size is left as it is drawn; anything
+/// Takes over the weights of another run. A head of another size keeps its initial values; anything
 /// else that differs is an error. Returns true when the head was taken too.
 bool take_weights(const std::filesystem::path& folder, Weights& weights);
 

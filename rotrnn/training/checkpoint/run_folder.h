@@ -28,7 +28,7 @@ struct Resumable {
   std::vector<std::string> damage;  // what is wrong with newer ones
 };
 
-/// The newest checkpoint that is whole; std::runtime_error that tells what is wrong with each when
+/// The newest checkpoint that is whole; std::runtime_error that names what is wrong with each when
 /// none is.
 Resumable find_resumable(const std::filesystem::path& run, Parts parts);
 

@@ -8,7 +8,7 @@
 namespace rotrnn {
 
 /// Writes checkpoints on a thread of its own while the network trains on: flushing to the disk
-/// takes longer than many a step. One at a time, in order; the destructor waits for the one under
+/// can take longer than a step. One at a time, in order; the destructor waits for the one under
 /// way.
 class CheckpointSaver {
  public:

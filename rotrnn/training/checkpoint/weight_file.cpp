@@ -14,7 +14,7 @@ NamedTensor floats(const std::string& name, const std::vector<int64_t>& shape,
   return {name, {Dtype::f32, shape, std::as_bytes(values)}};
 }
 
-// What is there looks like what is wanted, and nothing else is there.
+// The file has exactly the expected tensors, with their shapes and types.
 void check(const SafeTensorFile& file, const std::vector<NamedTensor>& wanted) {
   for (const auto& [name, tensor] : wanted) {
     const SafeTensor& found = file.at(name);

@@ -109,7 +109,7 @@ std::string budget_text(double minutes) {
   return minutes > 0 ? fmt::format("{} minutes", minutes) : std::string("a number of steps");
 }
 
-// A cell as it was left, or as new; what was run with other settings is refused.
+// A cell as it was left, or a new one; a cell run with other settings is refused.
 Cell open_cell(const ComparedVariant& variant, int64_t seed, const CompareRequest& request) {
   Cell cell;
   cell.seed = seed;
@@ -161,7 +161,7 @@ bool fits(const ModelOptions& options) {
 }
 
 void check_names(const std::vector<Variant>& variants) {
-  if (variants.empty()) throw std::invalid_argument("compare: there is nothing to compare");
+  if (variants.empty()) throw std::invalid_argument("compare: no variants are given");
   std::set<std::string> seen;
   for (const Variant& variant : variants) {
     if (!seen.insert(variant.name).second) {
@@ -203,7 +203,7 @@ class Comparer {
   Comparison run() {
     announce();
     write();
-    // Seed by seed, so that every variant has a result early, and a machine that gets slower with
+    // Seed by seed, so that every variant has a result early, and a machine that slows down over
     // time meets all of them.
     for (size_t i = 0; i < static_cast<size_t>(comparison_.request.seeds); ++i) {
       for (ComparedVariant& variant : comparison_.variants) {
@@ -248,7 +248,7 @@ class Comparer {
       if (cell.steps == 0 && !time_cell(variant, cell)) return;
       train_cell(variant, cell);
     } catch (const std::invalid_argument&) {
-      throw;  // wrong use: it would meet every cell
+      throw;  // wrong use: it would concern every cell
     } catch (const std::exception& error) {
       cell.state = CellState::failed;
       cell.error = error.what();

@@ -38,7 +38,7 @@ struct Cell {
   double seconds = 0;  // that it has run, restarts included
   bool running = false;
   std::string error;  // of a failed one
-  // What the weights that did best on validation give; of a finished one.
+  // Scores of the weights that did best on validation; of a finished cell.
   int64_t best_step = 0;
   double validation_accuracy = 0, test_accuracy = 0, test_loss = 0;
   double majority = 0;  // share of the most frequent label of the test split
@@ -91,10 +91,10 @@ Comparison open_comparison(const CompareRequest& request);
 /// compare.json.
 nlohmann::ordered_json to_json(const Comparison& comparison);
 
-/// What to call while comparing; each may be empty.
+/// Called while comparing; each may be empty.
 struct CompareObserver {
   std::function<void(const std::string&)> message;
-  TrainObserver train;                             // of every cell; its `stop` stops it all
+  TrainObserver train;  // of every cell; its `stop` stops the whole comparison
   std::function<void(const Comparison&)> changed;  // when it starts, and after every cell
 };
 

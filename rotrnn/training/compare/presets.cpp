@@ -28,7 +28,8 @@ const std::vector<Preset>& presets() {
       {"init",
        "initial values of the paper's text, or of its authors' code",
        {{"paper", {"model.init.preset=paper"}}, {"authors", {"model.init.preset=authors"}}}},
-      // Narrow: slow decay and small angles, as the paper's ListOps row; wide: nearly all there is.
+      // Narrow: slow decay and small angles, as the paper's ListOps row; wide: nearly everything
+      // possible.
       {"ranges",
        "initial decay γ in [0.9, 0.999] or [0.1, 0.9999], angle θ up to π/100 or 2π",
        {{"narrow",

@@ -5,7 +5,7 @@
 
 namespace rotrnn {
 
-/// One of the things that are compared: a name, and what it changes in the config.
+/// One of the variants that are compared: a name, and what it changes in the config.
 struct Variant {
   std::string name;
   std::vector<std::string> settings;  // such as "model.heads=8"

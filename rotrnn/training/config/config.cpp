@@ -269,14 +269,14 @@ void apply_setting(Config& config, const std::string& setting) {
 
 namespace {
 
-// What is told must fit what the network gives.
+// The target must fit the network's output.
 void check_target(const Config& config) {
   const TaskTarget target = config.task.target;
   const ModelOptions& m = config.model;
   const bool per_token = target == TaskTarget::token_label || target == TaskTarget::forecast;
   if (per_token && m.pooling != Pooling::none) {
     refuse(where_set(config, "model.pooling"),
-           fmt::format("task.target = \"{}\" wants an output for every step; set model.pooling = "
+           fmt::format("task.target = \"{}\" needs an output for every step; set model.pooling = "
                        "\"none\"",
                        target_name(target)));
   }
@@ -287,7 +287,7 @@ void check_target(const Config& config) {
   }
   if (target == TaskTarget::forecast && m.bidirectional) {
     refuse(where_set(config, "model.bidirectional"),
-           "a forecast must not see what comes; set model.bidirectional = false");
+           "a forecast must not see the future; set model.bidirectional = false");
   }
   if (config.task.validation_share + config.task.test_share >= 1) {
     refuse(

@@ -34,7 +34,7 @@ struct ConfigKey {
 /// All keys, in the order of the sections.
 std::vector<ConfigKey> config_keys();
 
-/// Reads TOML; std::invalid_argument with `name:line:` for anything that is not right.
+/// Reads TOML; std::invalid_argument with `name:line:` for anything that is wrong.
 Config parse_config(std::string_view text, const std::string& name);
 
 /// Reads a TOML file, then applies the settings "a.b=c" in their order, then checks the whole.
@@ -46,7 +46,7 @@ Config default_config(const std::vector<std::string>& settings);
 /// Applies one setting "a.b=c"; a value that is not TOML is taken as text.
 void apply_setting(Config& config, const std::string& setting);
 
-/// Throws std::invalid_argument when settings cannot be, or do not fit each other.
+/// Throws std::invalid_argument for invalid or inconsistent settings.
 void check(const Config& config);
 
 /// The whole config as TOML, defaults included; parse_config gives back the same.

@@ -68,7 +68,7 @@ void bind_task(const Section& add, TaskOptions& t) {
       "otherwise");
   add("label_column", &t.label_column, "CSV, series: the column with the class");
   add("target_columns", &t.target_columns,
-      "CSV, series: columns with the values to tell, separated by commas");
+      "CSV, series: columns with the target values, separated by commas");
   add("id_column", &t.id_column, "series: the column that names the series a row belongs to");
   add("group_column", &t.group_column, "CSV, series: the column with the group");
   add("horizon", IntegerKey{&t.horizon, 1, 1 << 20}, "forecast: steps ahead");
@@ -78,11 +78,13 @@ void bind_task(const Section& add, TaskOptions& t) {
   add("min_frequency", IntegerKey{&t.min_frequency, 1},
       "characters that are rarer in train become one unknown token");
   add("normalisation", choice(t.normalisation, {"standard", "upstream", "none"}),
-      "of numbers: mean 0 and deviation 1 by channel, learned on train; as the task's public code "
-      "does; or as they are");
+      "of numbers: mean 0 and standard deviation 1 per channel, learned on train; as the task's "
+      "public code "
+      "does; or unchanged");
   add("keep_every", IntegerKey{&t.keep_every, 1, 1 << 20},
       "use every k-th step of a series only; 2: half the sampling rate");
-  add("words", &t.words, "Speech Commands: words to tell apart, separated by commas; empty: all");
+  add("words", &t.words,
+      "Speech Commands: the words that are the classes, separated by commas; empty: all");
   add("contour_length", IntegerKey{&t.contour_length, 2, 1000},
       "Pathfinder, Path-X: dashes of each of the two curves that are made");
   add("distractors", IntegerKey{&t.distractors, -1, 1000},
@@ -222,7 +224,7 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "parts that a batch is computed in, to save memory; divides the batch");
   add("loss",
       choice(t.loss, {"automatic", "cross_entropy", "mean_square", "mean_absolute", "huber"}),
-      "what training makes small; automatic: cross_entropy for classes, mean_square for values");
+      "what training minimises; automatic: cross_entropy for classes, mean_square for values");
   add("huber_delta", NumberKey{&t.huber_delta, 0, 1e6, true},
       "huber: errors above this, in standard deviations of a target, count linearly");
   add("class_weights", choice(t.class_weights, {"none", "balanced"}),

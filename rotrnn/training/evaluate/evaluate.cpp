@@ -36,7 +36,7 @@ class Scorer {
     scores_.classes ? add_classes(batch, y) : add_values(batch, y);
   }
 
-  // Of all processes that share the work.
+  // Sums over all processes that share the work.
   void reduce(Group& group) {
     std::vector<double> sums{scores_.loss,
                              scores_.accuracy,
@@ -86,7 +86,7 @@ class Scorer {
     for (size_t i = 0; i < y.size(); ++i) {
       const size_t row = i / outputs, k = i % outputs;
       const double target = static_cast<double>(batch.target_values[i]);
-      // The plain guess: the last value, or the mean of the training targets.
+      // The naive prediction: the last value, or the mean of the training targets.
       double naive = 0;
       if (forecast) {
         const auto channel = static_cast<size_t>(channels[k % channels.size()]);
@@ -110,7 +110,7 @@ class Scorer {
   int64_t targets_ = 0;
 };
 
-// Fewer steps a second, each longer: only layers with a time step can do that.
+// Fewer steps per second, each longer: only layers with a time step can do that.
 void keep_every(int64_t k, CheckpointHeader& header) {
   if (k == 1) return;
   ModelOptions& m = header.config.model;

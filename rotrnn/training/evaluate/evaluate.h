@@ -13,22 +13,22 @@ namespace rotrnn {
 struct Scores {
   double loss = 0;
   int64_t examples = 0;
-  bool classes = true;  // what is told: classes, or values
+  bool classes = true;  // targets are classes, not values
   double accuracy = 0;
-  std::vector<int64_t> confusion;  // [true class, said class], row by row
-  // Values: mean absolute and mean square error, and those of the plain guess, the mean of the
-  // training targets or the last value. A forecast is in units of a channel's deviation, all else
-  // in the data's own.
+  std::vector<int64_t> confusion;  // [true class, predicted class], row by row
+  // Values: mean absolute and mean square error, and those of the naive prediction, the mean of the
+  // training targets or the last value. A forecast is in units of a channel's standard deviation,
+  // all else in the data's own.
   double mae = 0, mse = 0, naive_mae = 0, naive_mse = 0;
 
   /// What is best when it is largest.
   double score() const { return classes ? accuracy : -loss; }
 };
 
-/// How well a class is told.
+/// How well a class is predicted.
 struct ClassScore {
-  double precision = 0, recall = 0, f1 = 0;  // 0 where nothing was said or there
-  int64_t examples = 0, said = 0;
+  double precision = 0, recall = 0, f1 = 0;  // 0 where undefined
+  int64_t examples = 0, predicted = 0;
 };
 
 /// The scores of every class, from the confusion matrix.
@@ -37,7 +37,7 @@ std::vector<ClassScore> class_scores(const Scores& scores);
 /// What `rotrnn eval` reports.
 struct Evaluation {
   Scores scores;
-  Majority majority;       // the label that says most often, of the same split
+  Majority majority;       // the most frequent label of the same split
   int64_t step = 0;        // of the checkpoint
   std::string checkpoint;  // its folder in the run: best, last, step-20
   std::vector<std::string> classes;

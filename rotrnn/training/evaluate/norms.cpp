@@ -167,8 +167,10 @@ Chart deep_chart(const NormsResult& r, const std::string& layer, Member member,
 }
 
 Chart single_chart(const NormsResult& r, Member member, const std::string& what) {
-  Chart chart{
-      "(b) one block, mean ± deviation over seeds, " + what, "training step", "mean norm", {}};
+  Chart chart{"(b) one block, mean ± standard deviation over seeds, " + what,
+              "training step",
+              "mean norm",
+              {}};
   for (const std::string& layer : layers_of(r.cells)) {
     const NormTrace* any = single_trace(r, layer);
     if (any == nullptr) continue;

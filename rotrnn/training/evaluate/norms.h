@@ -9,7 +9,7 @@
 
 // The paper's experiment on the size of the hidden state: how ‖x_t‖₂ behaves while a network
 // trains, layer against layer. Every cell is an ordinary run that records its norms
-// (training.norms_every); this file plans the cells and makes sense of what they wrote.
+// (training.norms_every); this file plans the cells and evaluates what they wrote.
 
 namespace rotrnn {
 
@@ -60,7 +60,7 @@ struct NormsSummary {
 /// A finished experiment.
 struct NormsResult {
   std::vector<NormsCell> cells;
-  std::vector<NormTrace> traces;  // one of each cell
+  std::vector<NormTrace> traces;  // one per cell
   std::vector<NormsSummary> summaries;
 };
 

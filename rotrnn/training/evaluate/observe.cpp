@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr size_t kMost = 128;  // eigenvalues of a block
 
-// Six digits are more than any picture shows, and a third of the bytes.
+// Six digits are more than any picture shows, and take a third of the bytes.
 double rounded(double value) {
   return std::strtod(fmt::format("{:.6g}", value).c_str(), nullptr);
 }
@@ -61,7 +61,7 @@ std::vector<Complex> joined_eigenvalues(const ChannelSteps& r, size_t channel) {
   A.bottomRightCorner(n, n).diagonal() += re;
   const Eigen::VectorXcd found = Eigen::EigenSolver<Eigen::MatrixXd>(A, false).eigenvalues();
   std::vector<Complex> out(found.begin(), found.end());
-  // Their order is any; by angle they are the same ones at the next look.
+  // They come in any order; sorted by angle they keep their places over training.
   std::sort(out.begin(), out.end(),
             [](const Complex& a, const Complex& b) { return std::arg(a) < std::arg(b); });
   return out;

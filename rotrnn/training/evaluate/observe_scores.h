@@ -14,7 +14,7 @@ void add_confusion(nlohmann::ordered_json& line, const Scores& scores,
                    const std::vector<std::string>& classes);
 
 /// What the process holds of the machine's memory now, in MB; negative when the system does not
-/// tell.
+/// report it.
 double resident_mb();
 
 }  // namespace rotrnn

@@ -14,8 +14,8 @@ namespace rotrnn {
 struct Prediction {
   int64_t label = 0;                  // of the sequence
   std::vector<double> probabilities;  // one per class
-  std::vector<double> values;   // instead, in the data's units: the targets, or the next steps
-  std::vector<int64_t> labels;  // instead, one per step
+  std::vector<double> values;         // or, in the data's units, the targets or the next steps
+  std::vector<int64_t> labels;        // or one label per step
 };
 
 /// A trained network ready for use, from a run folder alone.

@@ -11,17 +11,17 @@ std::vector<ClassScore> class_scores(const Scores& scores) {
   };
   std::vector<ClassScore> out(n);
   for (size_t c = 0; c < n; ++c) {
-    int64_t there = 0, said = 0;
+    int64_t there = 0, predicted = 0;
     for (size_t k = 0; k < n; ++k) {
       there += scores.confusion[c * n + k];
-      said += scores.confusion[k * n + c];
+      predicted += scores.confusion[k * n + c];
     }
     const int64_t right = scores.confusion[c * n + c];
     out[c].examples = there;
-    out[c].said = said;
-    out[c].precision = share(right, said);
+    out[c].predicted = predicted;
+    out[c].precision = share(right, predicted);
     out[c].recall = share(right, there);
-    out[c].f1 = share(2 * right, said + there);
+    out[c].f1 = share(2 * right, predicted + there);
   }
   return out;
 }

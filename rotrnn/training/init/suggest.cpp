@@ -14,13 +14,13 @@
 namespace rotrnn {
 namespace {
 
-constexpr int64_t kLeastExamples = 20;    // in train, for anything to be learned
+constexpr int64_t kLeastExamples = 20;    // in train, or nothing can be learned
 constexpr int64_t kLeastSteps = 200;      // the same of a series that is to be forecast
-constexpr int64_t kLongText = 2048;       // longer texts are cut: their beginnings tell most
+constexpr int64_t kLongText = 2048;       // longer texts are cut: their beginnings say most
 constexpr int64_t kLongSound = 8192;      // steps above which sound is thinned out
-constexpr int64_t kLeastRate = 4000;      // samples a second that speech needs
-constexpr int64_t kMostTokens = 65536;    // of a step: more fill memory, and teach no more
-constexpr double kDefaultMinutes = 30;    // that one waits for
+constexpr int64_t kLeastRate = 4000;      // samples per second that speech needs
+constexpr int64_t kMostTokens = 65536;    // of a step: more take memory and learn no more
+constexpr double kDefaultMinutes = 30;    // that users are willing to wait
 constexpr double kEvaluationShare = 0.1;  // of the time that evaluations may take
 constexpr int64_t kEvaluations = 20;      // points of the curve, at most
 
@@ -39,7 +39,7 @@ int64_t share_of(const std::vector<int64_t>& sorted, double share) {
   return sorted[static_cast<size_t>(share * static_cast<double>(sorted.size() - 1))];
 }
 
-// What is easy to read and close enough.
+// A round number that is close enough.
 int64_t rounded(double number) {
   const double unit = number < 100 ? 1 : number < 1000 ? 10 : 100;
   return std::max<int64_t>(1, static_cast<int64_t>(std::llround(number / unit) * unit));
@@ -58,7 +58,7 @@ std::string over_text(double epochs) {
   return fmt::format("about {:.0f} times over all examples", epochs);
 }
 
-// Chooses the settings one after the other; each is said with its reason.
+// Chooses the settings one after the other, each with its reason.
 class Chooser {
  public:
   Chooser(const Guess& guess, const DataFacts& facts) : facts_(facts) {
@@ -97,9 +97,9 @@ class Chooser {
     const std::string& path = out_.config.task.path;
     if (facts_.shape.target == TargetKind::classes && facts_.classes.size() < 2) {
       throw std::runtime_error(
-          fmt::format("{}: all examples have the same label, \"{}\"; there is nothing to tell "
-                      "apart. A folder a "
-                      "class, task.label_pattern or task.label_column say what the classes are",
+          fmt::format("{}: all examples have the same label, \"{}\"; there is nothing to "
+                      "learn. One folder per "
+                      "class, task.label_pattern or task.label_column define the classes",
                       path, facts_.classes.empty() ? "" : facts_.classes[0]));
     }
     const bool forecast = out_.config.task.target == TaskTarget::forecast;
@@ -130,7 +130,7 @@ class Chooser {
     if (facts_.kind == DataKind::text && facts_.shape.towers == 1 && facts_.usual > kLongText) {
       task.max_tokens = kLongText;
       say("task.max_tokens",
-          fmt::format("longer texts are cut, to save time; the longest has {}; more may tell more",
+          fmt::format("longer texts are cut, to save time; the longest has {}; more may help",
                       grouped(facts_.longest)));
       length_ = std::min(length_, kLongText);
       mean_ = std::min(mean_, static_cast<double>(kLongText));
@@ -180,7 +180,7 @@ class Chooser {
     say("model.heads", "rotations of a block, four numbers each");
     say("model.depth", "blocks, one after the other");
     if (facts_.shape.per_token) say("model.pooling", "an output for every step");
-    say("model.dropout", m.dropout > 0 ? "against learning by heart; more for fewer examples"
+    say("model.dropout", m.dropout > 0 ? "against overfitting; more for fewer examples"
                                        : "not needed with so many examples");
   }
 
@@ -215,7 +215,7 @@ class Chooser {
         memory = fmt::format("memories of 2 to {:.0f} steps", 1 / (1 - init.gamma_max));
         break;
     }
-    say("model.init.gamma_min", "a state keeps γ of itself a step, at the start:");
+    say("model.init.gamma_min", "the share γ of a state that remains after a step, at the start:");
     say("model.init.gamma_max", memory);
     say("model.init.theta_max", fmt::format("fastest rotation at the start: a turn in {:.0f} steps",
                                             2 * std::numbers::pi / init.theta_max));
@@ -223,7 +223,7 @@ class Chooser {
 
   void choose_training() {
     TrainingOptions& t = out_.config.training;
-    // Enough steps an epoch for few examples, enough examples a step for many.
+    // Enough steps per epoch for few examples, enough examples per step for many.
     const int64_t most = facts_.train < 200 ? 8 : facts_.train < 3000 ? 16 : 32;
     const double per_step = std::clamp(
         std::min<double>(static_cast<double>(most), static_cast<double>(facts_.train) / 8), 2.0,
@@ -239,10 +239,10 @@ class Chooser {
     t.warmup = 0.1;
     t.clip = 1;
     say("training.global_lr", "largest learning rate; halve it if the loss jumps about");
-    say("training.recurrent_lr", "the same of what is applied again and again in time");
+    say("training.recurrent_lr", "the same for parameters of the recurrence");
     say("training.weight_decay", "pulls matrices towards 0");
     say("training.warmup", "share of the steps in which the rates rise");
-    say("training.clip", "longest gradient, so that one odd example does no harm");
+    say("training.clip", "largest norm of the gradient, so that one odd example does no harm");
     const double epochs =
         std::clamp(60 * std::sqrt(1000 / static_cast<double>(facts_.train)), 8.0, 100.0);
     out_.length = mean_;
@@ -251,7 +251,7 @@ class Chooser {
     say("training.steps", over_text(static_cast<double>(t.steps) / epoch));
     t.evaluate_every = rounded(static_cast<double>(t.steps) / kEvaluations);
     t.checkpoint_every = t.evaluate_every;
-    say("training.evaluate_every", "steps between looks at the validation examples");
+    say("training.evaluate_every", "steps between evaluations on the validation examples");
     say("training.checkpoint_every", "steps between checkpoints, to go on from after a stop");
   }
 
@@ -323,7 +323,7 @@ std::string classes_text(const DataFacts& f) {
                                 f.classes.size() > kMost ? ", …" : "");
   if (!f.counts.empty()) {
     const auto most = *std::max_element(f.counts.begin(), f.counts.end());
-    out += fmt::format("; always the most frequent would be right in {:.1f} %",
+    out += fmt::format("; majority class: {:.1f} %",
                        100 * static_cast<double>(most) / static_cast<double>(f.train));
   }
   return out;
@@ -382,7 +382,7 @@ std::vector<std::string> describe(const DataFacts& f) {
   if (f.shape.input == InputKind::channels && f.shape.inputs > 1) {
     lengths += fmt::format(", {} channels", f.shape.inputs);
   }
-  if (f.rate > 0) lengths += fmt::format(", {} a second", grouped(f.rate));
+  if (f.rate > 0) lengths += fmt::format(", {} per second", grouped(f.rate));
   out.push_back(lengths);
   return out;
 }
@@ -421,21 +421,22 @@ void fit_time(Suggestion& s, const DataFacts& facts, const RunCost& cost, double
   double steps = minutes > 0 ? limit / cost.step : std::min(wanted, limit / cost.step);
   const bool cut = !is_fixed("training.steps") && (minutes > 0 || steps < wanted);
   if (cut) steps = std::max(20.0, (limit - evaluations(steps) * cost.validation) / cost.step);
-  // A long budget is no reason to see the same examples for ever.
+  // A long budget is no reason to repeat the same examples for ever.
   const double epoch = epoch_of(s, facts), most = 300 * epoch;
   const bool enough = steps > most;
   steps = std::min(steps, std::max(most, 1000.0));
   t.steps = cut ? rounded(steps) : t.steps;
   const std::string over = over_text(static_cast<double>(t.steps) / epoch);
   set_reason(s, "training.steps",
-             is_fixed("training.steps") ? "as you said: " + over
+             is_fixed("training.steps") ? "as given: " + over
              : !cut                     ? over
              : enough                   ? over + ", which is enough"
-             : minutes > 0              ? fmt::format("what {:g} minutes allow: {}", minutes, over)
-                           : fmt::format("half an hour's: {}; more steps learn more", over));
+             : minutes > 0
+                 ? fmt::format("what {:g} minutes allow: {}", minutes, over)
+                 : fmt::format("what half an hour allows: {}; more steps learn more", over));
   const double every = static_cast<double>(t.steps) / evaluations(static_cast<double>(t.steps));
   if (!is_fixed("training.evaluate_every")) t.evaluate_every = std::min(t.steps, rounded(every));
-  // Work of at most two minutes is lost when the machine stops.
+  // At most two minutes of work are lost when the machine stops.
   if (!is_fixed("training.checkpoint_every")) {
     t.checkpoint_every =
         std::clamp<int64_t>(rounded(120 / cost.step), 1, std::max<int64_t>(1, t.evaluate_every));
@@ -482,7 +483,7 @@ std::string to_commented_toml(const Suggestion& s, const std::vector<std::string
                        comment_text(reason.why));
   }
   flush();
-  if (!s.advice.empty()) out += "\n# Worth a thought:\n";
+  if (!s.advice.empty()) out += "\n# Consider:\n";
   for (const std::string& text : s.advice) out += fmt::format("#   {}\n", comment_text(text));
   return out;
 }

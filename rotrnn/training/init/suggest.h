@@ -7,21 +7,21 @@
 #include "rotrnn/data/guess/guess.h"
 #include "rotrnn/training/config/config.h"
 
-// From what data are like to a config that trains on them.
+// From the properties of data to a config that trains on them.
 
 namespace rotrnn {
 
 /// What the sequences are made of, as far as it decides how a network starts.
 enum class DataKind { text, lists, sound, pictures, series };
 
-/// What settings are chosen by.
+/// The properties of data that settings are chosen by.
 struct DataFacts {
   DataKind kind = DataKind::series;
   DataShape shape;
   int64_t train = 0, validation = 0, test = 0;  // examples
-  // Steps of the training sequences; `usual` is what 95 of 100 stay within.
+  // Steps of the training sequences; 95 of 100 are no longer than `usual`.
   int64_t shortest = 0, median = 0, usual = 0, longest = 0, tokens = 0;
-  int64_t rate = 0;  // samples a second, of sound
+  int64_t rate = 0;  // samples per second, of sound
   std::vector<std::string> classes;
   std::vector<int64_t> counts;  // of the classes in train
 };
@@ -29,11 +29,11 @@ struct DataFacts {
 /// Looks at data that were read.
 DataFacts facts_of(const TaskOptions& task, const TaskData& data);
 
-/// The facts in words, a line each.
+/// The properties in words, one line each.
 std::vector<std::string> describe(const DataFacts& facts);
 
 /// Cuts a few long series that are to be forecast into examples (task.window), unless that is set.
-/// Whether it did: the facts are others then.
+/// Whether it did: the properties have changed then.
 bool cut_into_windows(Guess& guess, const DataFacts& facts);
 
 /// A config with the reasons of its settings, in the order to write them in.
@@ -42,7 +42,7 @@ struct Suggestion {
   std::vector<Reason> reasons;
   std::vector<std::string> advice;
   double seconds = 0;  // that training will take; 0: not known
-  double length = 1;   // of a sequence as it is trained on, in the mean
+  double length = 1;   // mean length of a sequence in training
 };
 
 /// What the parts of a run take, in seconds, as measured.

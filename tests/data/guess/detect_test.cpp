@@ -59,7 +59,7 @@ TEST(Detect, LooksIntoFilesAndArchives) {
   const test::Folder folder;
   write_file_atomically(folder / "lists.tsv", "Source\tTarget\n( 1 )\t1\n");
   EXPECT_EQ(detect_task(folder / "lists.tsv"), "listops");
-  // The order of an archive is any: what tells the task may come last.
+  // An archive may have any order: the file that shows the task may come last.
   test::Files files;
   for (int i = 0; i < 6000; ++i)
     files.emplace_back(fmt::format("aclImdb/test/neg/{}_1.txt", i), "x");

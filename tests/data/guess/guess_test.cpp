@@ -142,9 +142,9 @@ TEST_F(GuessTest, WrongFoldersSaySo) {
   file("loose/a/1.wav");
   file("loose/b/1.wav");
   file("loose/2.wav");
-  test::expect_contains(error("loose"), "1 of 3 sound files are in no folder of a class");
+  test::expect_contains(error("loose"), "1 of 3 sound files are not in the folder of a class");
   for (int i = 0; i < 9; ++i) file(fmt::format("flat/{}.wav", i));
-  test::expect_contains(error("flat"), "the names tell no class");
+  test::expect_contains(error("flat"), "the names do not show a class");
   EXPECT_THROW(guess("flat", "audo_folder"), std::invalid_argument);
 }
 
@@ -253,25 +253,25 @@ TEST_F(GuessTest, ColumnsThatTheUserNamesAreNotGuessed) {
     table += fmt::format("some longer words {},word number {},{},{}.5,{}\n", i, i, i % 3, i, i % 4);
   }
   file("a.csv", table);
-  const auto told = [&](auto set) {
+  const auto guessed = [&](auto set) {
     TaskOptions options;
     set(options);
     return guess_task(folder_ / "a.csv", "", options).task;
   };
   EXPECT_EQ(guess("a.csv").label_column, "mood");
-  EXPECT_EQ(told([](TaskOptions& o) { o.label_column = "place"; }).label_column, "place");
-  const TaskOptions value = told([](TaskOptions& o) { o.target_columns = "length, mood"; });
+  EXPECT_EQ(guessed([](TaskOptions& o) { o.label_column = "place"; }).label_column, "place");
+  const TaskOptions value = guessed([](TaskOptions& o) { o.target_columns = "length, mood"; });
   EXPECT_EQ(value.target, TaskTarget::value);
   EXPECT_EQ(value.target_columns, "length, mood");
   EXPECT_EQ(value.label_column, "");
   EXPECT_EQ(value.text_column, "text");
-  const TaskOptions words = told([](TaskOptions& o) { o.text_column = "words"; });
+  const TaskOptions words = guessed([](TaskOptions& o) { o.text_column = "words"; });
   EXPECT_EQ(words.text_column, "words");
   EXPECT_EQ(words.label_column, "mood");
   // A label that would else be taken for the text.
-  EXPECT_EQ(told([](TaskOptions& o) { o.label_column = "text"; }).text_column, "words");
+  EXPECT_EQ(guessed([](TaskOptions& o) { o.label_column = "text"; }).text_column, "words");
   test::expect_contains(test::message_of<std::runtime_error>(
-                            [&] { told([](TaskOptions& o) { o.label_column = "modo"; }); }),
+                            [&] { guessed([](TaskOptions& o) { o.label_column = "modo"; }); }),
                         "task.label_column: there is no column \"modo\"; the columns are text");
 }
 
@@ -283,10 +283,10 @@ TEST_F(GuessTest, ColumnsOfStepsThatTheUserNamesAreNotGuessed) {
     }
   }
   file("engines.csv", table);
-  TaskOptions told;
-  told.id_column = "engine";
-  told.target_columns = "left";
-  TaskOptions task = guess_task(folder_ / "engines.csv", "", told).task;
+  TaskOptions given;
+  given.id_column = "engine";
+  given.target_columns = "left";
+  TaskOptions task = guess_task(folder_ / "engines.csv", "", given).task;
   EXPECT_EQ(task.name, "series");
   EXPECT_EQ(task.id_column, "engine");
   EXPECT_EQ(task.target, TaskTarget::value);
@@ -325,8 +325,8 @@ TEST_F(GuessTest, CommasInNamesThatAListMustHold) {
   }
   file("values.csv", values);
   file("steps.csv", steps);
-  test::expect_contains(error("values.csv"), "by which task.target_columns tells names apart");
-  test::expect_contains(error("steps.csv"), "by which task.channel_columns tells names apart");
+  test::expect_contains(error("values.csv"), "which separates names in task.target_columns");
+  test::expect_contains(error("steps.csv"), "which separates names in task.channel_columns");
 }
 
 TEST_F(GuessTest, TrainTablesAreLookedAtFirst) {
@@ -344,17 +344,17 @@ TEST_F(GuessTest, ArraysByTheirLabels) {
   const std::vector<float> values(20 * 6 * 2, 1.5f);
   const int64_t shape[] = {20, 6, 2};
   std::vector<int64_t> classes(20), steps(20 * 6);
-  std::vector<float> told(20);
+  std::vector<float> targets(20);
   for (size_t i = 0; i < classes.size(); ++i) classes[i] = i % 3;
   for (size_t i = 0; i < steps.size(); ++i) steps[i] = i % 2;
-  for (size_t i = 0; i < told.size(); ++i) told[i] = static_cast<float>(i) / 7;
+  for (size_t i = 0; i < targets.size(); ++i) targets[i] = static_cast<float>(i) / 7;
   const int64_t one[] = {20}, two[] = {20, 6};
   for (const char* set : {"class", "step", "value", "none"}) {
     file(fmt::format("{}/x.npy", set), npy_bytes(shape, values));
   }
   file("class/y.npy", npy_bytes(one, classes));
   file("step/y.npy", npy_bytes(two, steps));
-  file("value/y.npy", npy_bytes(one, told));
+  file("value/y.npy", npy_bytes(one, targets));
   EXPECT_EQ(guess("class").target, TaskTarget::label);
   EXPECT_EQ(guess("step").target, TaskTarget::token_label);
   EXPECT_EQ(guess("value").target, TaskTarget::value);

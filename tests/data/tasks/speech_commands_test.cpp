@@ -104,7 +104,7 @@ TEST(SpeechCommands, BadFilesAreNamed) {
   expect_contains(error(clip, wav_bytes(Samples(100)).substr(0, 99)), "the file is cut off");
   expect_contains(
       error(clip, wav_bytes(Samples(4), 8000)),
-      "set/no/1_nohash_0.wav: 1 channel(s), 8000 samples a second; Speech Commands has");
+      "set/no/1_nohash_0.wav: 1 channel(s), 8000 samples per second; Speech Commands has");
   expect_contains(error(clip, wav_bytes(Samples(4), 16000, 2)), "2 channel(s), 16000 samples");
   expect_contains(error(clip, wav_bytes(std::vector<float>{0.F})), "not of 16 bits");
   EXPECT_EQ(error("testing_list.txt", "\nyes/20d3f11f_nohash_0.wav\nup/x.mp3\n"),

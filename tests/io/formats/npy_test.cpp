@@ -186,11 +186,12 @@ TEST(Npy, EveryFieldOfTheHeaderIsChecked) {
 }
 
 TEST(Npy, ThePayloadHasTheExactLength) {
-  EXPECT_EQ(error_of(file(kGood, "abcdefg")),
-            "f.npy: offset 68: the header promises an array of (2,) with 4 bytes a value, the file "
-            "holds 7 bytes; it is cut off or damaged");
+  EXPECT_EQ(
+      error_of(file(kGood, "abcdefg")),
+      "f.npy: offset 68: the header promises an array of (2,) with 4 bytes per value, the file "
+      "holds 7 bytes; it is cut off or damaged");
   EXPECT_EQ(error_of(file(kGood, "abcdefghi")),
-            "f.npy: offset 76: bytes after the array of (2,); save one array a file");
+            "f.npy: offset 76: bytes after the array of (2,); save one array per file");
   for (const char* shape : {"(9223372036854775807,)", "(4294967296, 4294967296)",
                             "(4611686018427387904, 4)", "(4294967296, 4294967296, 0)",
                             "(2305843009213693952, 1)", "(65536, 65536, 65536, 65536)"}) {

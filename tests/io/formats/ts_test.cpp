@@ -105,7 +105,7 @@ TEST(Ts, SizesAndLabelsAreThoseOfTheTags) {
   const std::string motions = kMotions;
   EXPECT_EQ(error_of(motions + "1,2,3:4,5,6:7,8,9:Running\n"), "f.ts:14: 3 channels, expected 2");
   EXPECT_EQ(error_of(motions + "1,2:4,5:Running\n"),
-            "f.ts:14: 2 values a channel, expected 3 as @seriesLength or the first series says; "
+            "f.ts:14: 2 values per channel, expected 3 as @seriesLength or the first series says; "
             "write @equalLength false if lengths differ");
   EXPECT_EQ(error_of(motions + "1,2,3:4,5:Running\n"),
             "f.ts:14: channel 2 has 2 values, channel 1 has 3; the channels of a series have one "
@@ -136,7 +136,7 @@ TEST(Ts, TagsAreChecked) {
     EXPECT_EQ(error_of("@dimensions"s + bad + "\n").find("f.ts:1: @dimensions is followed by"), 0u);
   }
   EXPECT_EQ(error_of("@classLabel true\n"),
-            "f.ts:1: @classLabel true without the classes; write them behind it");
+            "f.ts:1: @classLabel true without the classes; write them after it");
   EXPECT_EQ(error_of("@classLabel true a b a\n"), "f.ts:1: the class \"a\" is there twice");
   EXPECT_EQ(error_of("@data\n@data\n"), "f.ts:2: \"@data\" after @data");
   EXPECT_EQ(error_of("@missing false\n@Missing false\n"), "f.ts:2: @Missing for the second time");

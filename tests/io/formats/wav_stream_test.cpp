@@ -118,8 +118,8 @@ TEST(WavStream, SaysWhatIsWrong) {
   EXPECT_NE(refused(with(20, little(6, 2))).find("format 6 of 16 bits"), std::string::npos);
   EXPECT_NE(refused(with(34, little(12, 2))).find("of 12 bits"), std::string::npos);
   EXPECT_NE(refused(with(22, little(0, 2))).find("0 channels"), std::string::npos);
-  EXPECT_NE(refused(with(24, little(0, 4))).find("0 samples a second"), std::string::npos);
-  EXPECT_NE(refused(with(32, little(3, 2))).find("3 bytes a frame"), std::string::npos);
+  EXPECT_NE(refused(with(24, little(0, 4))).find("0 samples per second"), std::string::npos);
+  EXPECT_NE(refused(with(32, little(3, 2))).find("3 bytes per frame"), std::string::npos);
   EXPECT_NE(refused(with(16, little(1 << 20, 4))).find("1048576 bytes"), std::string::npos);
   EXPECT_NE(refused(with(12, "junk")).find("before the format"), std::string::npos);
   EXPECT_NE(refused(good.substr(0, 40)).find("inside its header"), std::string::npos);

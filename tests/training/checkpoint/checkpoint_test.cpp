@@ -245,8 +245,8 @@ TEST_F(CheckpointTest, SizesThatTheWeightsDoNotHaveAreRefused) {
         h.facts.preprocessing.deviation.assign(1 << 20, 1);
       },
       "expected [6, 1048576]");
-  says([](CheckpointHeader& h) { h.state.step = -1; }, "counts do not fit");
-  says([](CheckpointHeader& h) { h.state.skipped = 500; }, "counts do not fit");
+  says([](CheckpointHeader& h) { h.state.step = -1; }, "counts are inconsistent");
+  says([](CheckpointHeader& h) { h.state.skipped = 500; }, "counts are inconsistent");
 }
 
 TEST_F(CheckpointTest, ResumesFromTheNewestThatIsWhole) {

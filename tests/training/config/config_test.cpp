@@ -140,7 +140,7 @@ int valid_configs_below(const std::string& folder) {
 
 TEST(Config, ShippedConfigsAreValid) {
   EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/configs"), 30);
-  // The runs that docs/results.md tells of can be run again.
+  // The runs in docs/results.md can be repeated.
   EXPECT_GE(valid_configs_below(ROTRNN_SOURCE "/benchmarks/results/runs"), 7);
 }
 

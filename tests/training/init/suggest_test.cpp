@@ -13,7 +13,8 @@ Guess audio_guess() {
   Guess guess;
   guess.task.name = "audio_folder";
   guess.task.path = "sounds";
-  guess.reasons = {{"task.name", "sound files, a folder a class"}, {"task.path", "where they are"}};
+  guess.reasons = {{"task.name", "sound files, one folder per class"},
+                   {"task.path", "where they are"}};
   return guess;
 }
 
@@ -187,7 +188,7 @@ TEST(Suggest, WhatTheUserSetStays) {
   // The time is that of the kept steps: 432 s of training, 57 evaluations of 4 s, the test, the
   // rest.
   EXPECT_NEAR(kept.seconds, 432.1 + 57 * 4 + 40 + 1, 1);
-  test::expect_contains(to_commented_toml(kept, {}), "as you said");
+  test::expect_contains(to_commented_toml(kept, {}), "as given");
   const TrainingOptions chosen = fitted({}).config.training;
   EXPECT_NE(chosen.steps, 4321);
   EXPECT_NE(chosen.evaluate_every, 77);

@@ -56,7 +56,7 @@ ClassFolder::ClassFolder(const ReadRequest& request, const std::vector<std::stri
     }
   }
   if (names.empty()) {
-    throw std::runtime_error(fmt::format("{}: there are no files in it whose names end in {}",
+    throw std::runtime_error(fmt::format("{}: no file in it has a name that ends in {}",
                                          request.path.string(), fmt::join(endings, ", ")));
   }
   describe(names);
@@ -102,26 +102,26 @@ void ClassFolder::set_target(Record& record, const std::string& where, const std
                              const Pattern& label) const {
   const TaskOptions& o = request_.options;
   if (o.target == TaskTarget::forecast) return;
-  std::string said = folder;
+  std::string target = folder;
   if (!o.label_pattern.empty()) {
     const auto found = label.capture(record.name);
     if (!found || found->empty()) {
       throw std::invalid_argument(fmt::format("task.label_pattern: \"{}\" is not found in {}",
                                               o.label_pattern, record.name));
     }
-    said = *found;
+    target = *found;
   }
-  if (said.empty()) {
+  if (target.empty()) {
     throw std::runtime_error(where +
-                             ": it is in no folder of its class; put it into one, or say "
-                             "with task.label_pattern what its name tells");
+                             ": it is not in a folder of its class; move it into one, or extract "
+                             "the class from its name with task.label_pattern");
   }
   if (o.target != TaskTarget::value) {
-    record.label = said;
+    record.label = target;
     return;
   }
-  const auto value = to_float(said);
-  if (!value) throw std::runtime_error(where + ": " + not_a_number_message(said));
+  const auto value = to_float(target);
+  if (!value) throw std::runtime_error(where + ": " + not_a_number_message(target));
   record.values = {*value};
 }
 

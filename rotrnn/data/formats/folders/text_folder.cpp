@@ -16,7 +16,7 @@ void read_text_folder(const ReadRequest& request, RecordWriter& out) {
   files.visit([&](Record record, const std::string& where, std::string_view bytes) {
     check_text(bytes, where);
     const std::string_view text = without_bom(bytes);
-    check_text(text, where);  // a mark and nothing else
+    check_text(text, where);  // refuses a mark and nothing else
     out.add_text(std::move(record), text);
   });
 }

@@ -21,12 +21,12 @@ NpyArray read_values(const OwnFiles& files, const OwnFiles::File& file) {
                                  npy_shape(shape)));
   }
   if (array.size() == 0) {
-    fail(file.where, fmt::format("an array of {}: there is nothing in it", npy_shape(shape)));
+    fail(file.where, fmt::format("an array of {}: it is empty", npy_shape(shape)));
   }
   return array;
 }
 
-// What is told of the series of one array.
+// The targets of the series of one array.
 struct Targets {
   std::vector<int64_t> classes, groups;
   std::vector<double> values;

@@ -31,11 +31,11 @@ void check_settings(const TaskOptions& o) {
     throw std::invalid_argument("task.label_column: name the column with the class");
   }
   if (o.target == TaskTarget::value && o.target_columns.empty()) {
-    throw std::invalid_argument("task.target_columns: name the columns with the values to tell");
+    throw std::invalid_argument("task.target_columns: name the columns with the target values");
   }
   if (o.target == TaskTarget::forecast && !o.target_columns.empty()) {
     throw std::invalid_argument(
-        "task.target_columns: a forecast tells the next values of all channels; name these in "
+        "task.target_columns: a forecast predicts the next values of all channels; name these in "
         "task.channel_columns");
   }
 }
@@ -148,7 +148,7 @@ class TableReader {
                              "of a series{}",
                              excerpt(fmt::format("{}", seen)), excerpt(series.record.name),
                              excerpt(fmt::format("{}", kept)), series.line,
-                             columns_.id.empty() ? ", which task.id_column tells apart" : ""));
+                             columns_.id.empty() ? ", which task.id_column distinguishes" : ""));
   }
 
   std::string word(std::size_t column, const char* what) const {

@@ -2,7 +2,7 @@
 
 #include "rotrnn/data/records.h"
 
-// Tables of series: a row a step of time, a column a channel.
+// Tables of series: one row per time step, one column per channel.
 
 namespace rotrnn {
 

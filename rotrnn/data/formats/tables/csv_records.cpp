@@ -28,7 +28,7 @@ void check_settings(const TaskOptions& o) {
     throw std::invalid_argument("task.label_column: name the column with the class");
   }
   if (o.target == TaskTarget::value && o.target_columns.empty()) {
-    throw std::invalid_argument("task.target_columns: name the columns with the values to tell");
+    throw std::invalid_argument("task.target_columns: name the columns with the target values");
   }
 }
 

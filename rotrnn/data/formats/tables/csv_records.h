@@ -5,7 +5,7 @@
 #include "rotrnn/data/records.h"
 #include "rotrnn/io/formats/csv.h"
 
-// Tables with a row an example: a text or a whole series in one field, beside its class or values.
+// Tables with one row per example: a text or a whole series in one field, and its class or values.
 
 namespace rotrnn {
 

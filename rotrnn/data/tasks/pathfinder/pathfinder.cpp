@@ -141,7 +141,7 @@ std::string choose_set(const std::map<std::string, Lists>& sets, const ReadReque
                                  request.path.string(), fmt::join(names, ", ")));
 }
 
-struct Wish {
+struct Listed {
   int label;
   const std::string* list;  // its file and line
   int64_t line;
@@ -149,12 +149,12 @@ struct Wish {
 };
 
 // Every picture of the set with its label, by the name of its file.
-std::map<std::string, Wish> wishes_of(const std::string& set, const Lists& lists,
-                                      const ReadRequest& request) {
-  std::map<std::string, Wish> out;
+std::map<std::string, Listed> files_of_lists(const std::string& set, const Lists& lists,
+                                             const ReadRequest& request) {
+  std::map<std::string, Listed> out;
   for (const auto& [list, entries] : lists) {
     for (const PathfinderEntry& e : entries) {
-      const auto [at, fresh] = out.try_emplace(set + e.file, Wish{e.label, &list, e.line});
+      const auto [at, fresh] = out.try_emplace(set + e.file, Listed{e.label, &list, e.line});
       if (fresh) continue;
       throw std::runtime_error(
           fmt::format("{}:{}: {} is in {}:{} already", file_label(request.path, list), e.line,
@@ -187,30 +187,30 @@ void read_set(const ReadRequest& request, int64_t size, RecordWriter& out) {
     sets[set][name] = parse_pathfinder_metadata(bytes, file_label(request.path, name));
   });
   const std::string set = choose_set(sets, request, size);
-  auto wishes = wishes_of(set, sets[set], request);
-  const auto splits = choose_splits(std::ssize(wishes), request.options);
+  auto listed_files = files_of_lists(set, sets[set], request);
+  const auto splits = choose_splits(std::ssize(listed_files), request.options);
   std::unordered_map<std::string, Split> split_of;
-  for (const auto& [name, wish] : wishes) {
+  for (const auto& [name, listed] : listed_files) {
     split_of[name] = request.split == Split::any ? splits[split_of.size()] : request.split;
   }
   Decoder decoder(size, request.threads, out);
   visit_files(
-      request.path, [&](const std::string& name) { return wishes.contains(name); },
+      request.path, [&](const std::string& name) { return listed_files.contains(name); },
       [&](const std::string& name, std::string_view bytes) {
-        Wish& wish = wishes.at(name);
-        wish.seen = true;
+        Listed& listed = listed_files.at(name);
+        listed.seen = true;
         Record r;
         r.name = name.substr(set.size());
         r.split = split_of.at(name);
-        r.label = std::to_string(wish.label);
+        r.label = std::to_string(listed.label);
         decoder.add({std::move(r), std::string(bytes), file_label(request.path, name)});
       });
   decoder.flush();
-  for (const auto& [name, wish] : wishes) {
-    if (wish.seen) continue;
+  for (const auto& [name, listed] : listed_files) {
+    if (listed.seen) continue;
     throw std::runtime_error(fmt::format("{}: there is no such picture, and {}:{} names it",
                                          file_label(request.path, name),
-                                         file_label(request.path, *wish.list), wish.line));
+                                         file_label(request.path, *listed.list), listed.line));
   }
 }
 

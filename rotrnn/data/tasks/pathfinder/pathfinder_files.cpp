@@ -56,7 +56,7 @@ class Unfinished {
 void sync_files(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor < 0) return;
-  ::syncfs(descriptor);  // one call instead of one a file; replace_folder() reports what fails
+  ::syncfs(descriptor);  // one call instead of one per file; replace_folder() reports what fails
   ::close(descriptor);
 }
 

@@ -24,7 +24,7 @@ struct PathfinderOptions {
   double continuity = 1.0;                 ///< Higher is straighter.
   double marker_radius = 1.5;
   double contrast = 0.75;  ///< Brightness of a paddle; markers have 1.
-  int64_t antialias = 2;   ///< Samples a pixel in each direction.
+  int64_t antialias = 2;   ///< Samples per pixel in each direction.
 };
 
 /// The Long Range Arena's settings for 32 or 128 pixels a side, with its rule for the distractors:

@@ -115,10 +115,10 @@ TEST(ClassFolder, PatternsOfNames) {
 
 TEST(ClassFolder, FilesWithoutAClassAreErrors) {
   EXPECT_EQ(error_of_files(read_text_folder, {{"1.txt", "a"}, {"b/2.txt", "b"}}),
-            "set/1.txt: it is in no folder of its class; put it into one, or say with "
-            "task.label_pattern what its name tells");
+            "set/1.txt: it is not in a folder of its class; move it into one, or extract the class "
+            "from its name with task.label_pattern");
   expect_contains(error_of_files(read_text_folder, {{"a/1.bin", "a"}}),
-                  "set: there are no files in it whose names end in .txt");
+                  "set: no file in it has a name that ends in .txt");
   TaskOptions options;
   options.target = TaskTarget::token_label;
   expect_contains(
@@ -169,12 +169,13 @@ TEST(AudioFolder, BadSoundsAreNamed) {
   const auto error = [&](const std::string& bytes) {
     return error_of_files(read_audio_folder, {good, {"b/2.wav", bytes}});
   };
-  EXPECT_EQ(error(wav_bytes(Samples{1}, 8000)),
-            "set/b/2.wav: 8000 samples a second, the files before it have 16000; resample them to "
-            "one rate");
+  EXPECT_EQ(
+      error(wav_bytes(Samples{1}, 8000)),
+      "set/b/2.wav: 8000 samples per second, the files before it have 16000; resample them to "
+      "one rate");
   expect_contains(error(wav_bytes(Samples{1, 2}, 16000, 2)), "set/b/2.wav: 2 channels");
   expect_contains(error(wav_bytes(std::vector<float>{0.F})),
-                  "set/b/2.wav: its numbers are of another kind");
+                  "set/b/2.wav: its numbers have another type");
   expect_contains(error(wav_bytes(std::vector<float>{NAN})),
                   "set/b/2.wav: frame 0: the sample is nan");
   expect_contains(error(wav_bytes(Samples{})), "set/b/2.wav: the sound has no samples");

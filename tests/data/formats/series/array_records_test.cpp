@@ -136,7 +136,7 @@ TEST_F(NpyRecords, ArraysThatDoNotFit) {
                   "; write [count, time, channels] or [count, time]");
   }
   file("x.npy", floats({2, 0}, {}));
-  EXPECT_EQ(error(read_npy_records, "x.npy"), "x.npy: an array of (2, 0): there is nothing in it");
+  EXPECT_EQ(error(read_npy_records, "x.npy"), "x.npy: an array of (2, 0): it is empty");
   EXPECT_EQ(error(read_npy_records, "y.npy").find("y.npy: these are labels"), 0u);
   file("labels.npy", integers({2}, {1, 2}));
   EXPECT_NE(error(read_npy_records, "x.npy").find("belong to the same values"), std::string::npos);

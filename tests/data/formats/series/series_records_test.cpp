@@ -71,7 +71,7 @@ TEST_F(SeriesRecords, WithoutIdsAFileIsASeries) {
   EXPECT_EQ(
       error("x,kind\n1,walk\n2,run\n"),
       ":3: column \"kind\": \"run\" in \"f.csv\", which has \"walk\" on line 2; it must be the "
-      "same in all rows of a series, which task.id_column tells apart");
+      "same in all rows of a series, which task.id_column distinguishes");
 }
 
 TEST_F(SeriesRecords, AClassForEveryStep) {
@@ -106,7 +106,7 @@ TEST_F(SeriesRecords, ForecastsNeedNothingButChannels) {
   options_.target_columns = "load";
   EXPECT_EQ(test::message_of<std::invalid_argument>([&] {
               read(folder_ / "f.tsv");
-            }).find("task.target_columns: a forecast tells"),
+            }).find("task.target_columns: a forecast predicts"),
             0u);
 }
 
@@ -160,7 +160,7 @@ TEST_F(SeriesRecords, SettingsThatDoNotFit) {
   }
   options_.target = TaskTarget::value;
   EXPECT_EQ(test::message_of<std::invalid_argument>([&] { read(path); }),
-            "task.target_columns: name the columns with the values to tell");
+            "task.target_columns: name the columns with the target values");
 }
 
 }  // namespace

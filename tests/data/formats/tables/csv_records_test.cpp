@@ -129,7 +129,7 @@ TEST_F(CsvRecords, SplitsByTheNamesOfFiles) {
   std::filesystem::create_directory(folder_ / "empty");
   EXPECT_EQ(test::message_of<std::runtime_error>([&] { read(folder_ / "empty"); }),
             (folder_ / "empty").string() +
-                ": there are no files in it whose names end in .csv or .tsv or .tab");
+                ": no file in it has a name that ends in .csv or .tsv or .tab");
 }
 
 TEST_F(CsvRecords, PackedFiles) {
@@ -188,10 +188,10 @@ TEST_F(CsvRecords, SettingsThatDoNotFit) {
   options_.label_column.clear();
   EXPECT_EQ(wrong_setting(), "task.label_column: name the column with the class");
   options_.target = TaskTarget::value;
-  EXPECT_EQ(wrong_setting(), "task.target_columns: name the columns with the values to tell");
+  EXPECT_EQ(wrong_setting(), "task.target_columns: name the columns with the target values");
   options_.target = TaskTarget::token_label;
   EXPECT_EQ(wrong_setting(),
-            "task.target: task \"csv\" can tell class, value, forecast, not \"token_class\"");
+            "task.target: task \"csv\" can predict class, value, forecast, not \"token_class\"");
 }
 
 }  // namespace

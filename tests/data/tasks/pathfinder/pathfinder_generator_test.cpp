@@ -316,7 +316,7 @@ TEST(PathfinderGenerator, LabelsAreHalfAndHalf) {
       EXPECT_EQ(a + b, 1);
       first_is_one += a;
     }
-    EXPECT_NEAR(first_is_one, 500, 66) << "more than four deviations from even";
+    EXPECT_NEAR(first_is_one, 500, 66) << "more than four standard deviations from even";
   }
 }
 

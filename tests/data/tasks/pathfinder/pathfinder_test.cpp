@@ -29,7 +29,7 @@ void write(const fs::path& file, const std::string& content) {
   write_file_atomically(file, content);
 }
 
-// A picture whose first pixel tells which it is.
+// A picture whose first pixel identifies it.
 std::string picture(int number, int side = 32) {
   std::vector<uint8_t> pixels(side * side);
   pixels[0] = static_cast<uint8_t>(number);
