@@ -12,7 +12,7 @@ foreach(file ${FILES})
   math(EXPR number "${number} + 1")
 endforeach()
 file(WRITE ${OUT} "// Made by cmake/embed.cmake.
-#include \"rotrnn/board/assets.h\"
+#include \"rotrnn/board/server/assets.h\"
 
 namespace rotrnn::board {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "rotrnn/board/assets.h"
+#include "rotrnn/board/server/assets.h"
 #include "rotrnn/plot/chart.h"
 
 namespace rotrnn::board {

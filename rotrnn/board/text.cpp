@@ -1,6 +1,6 @@
 #include "rotrnn/board/text.h"
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 
 namespace rotrnn::board {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <thread>
 
-#include "rotrnn/board/server.h"
+#include "rotrnn/board/server/server.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/output/interrupt.h"
 #include "rotrnn/cli/output/text.h"

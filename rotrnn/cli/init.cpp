@@ -5,8 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/base/threads.h"
-#include "rotrnn/base/utf8.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/output/interrupt.h"
 #include "rotrnn/cli/output/text.h"

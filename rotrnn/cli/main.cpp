@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "rotrnn/base/message.h"
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 #include "rotrnn/cli/command.h"
 #include "rotrnn/cli/version.h"
 

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/data/cache.h"
 #include "rotrnn/data/task_table.h"
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 
 namespace rotrnn {
 namespace {

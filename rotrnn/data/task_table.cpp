@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 #include "rotrnn/data/formats/folders/audio_folder.h"
 #include "rotrnn/data/formats/folders/image_folder.h"
 #include "rotrnn/data/formats/folders/text_folder.h"

@@ -18,9 +18,9 @@
 #include <thread>
 #include <utility>
 
-#include "rotrnn/base/ascii.h"
 #include "rotrnn/base/fail.h"
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/ascii.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/sha.h"
 

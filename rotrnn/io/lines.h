@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/io/files.h"
 
 namespace rotrnn {

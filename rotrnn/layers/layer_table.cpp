@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 
 namespace rotrnn {
 

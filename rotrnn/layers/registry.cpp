@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 #include "rotrnn/layers/layer_table.h"
 
 namespace rotrnn {

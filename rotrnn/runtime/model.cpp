@@ -9,7 +9,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/io/formats/safetensors.h"
 #include "rotrnn/runtime/network.h"
 

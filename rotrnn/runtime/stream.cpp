@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "rotrnn/base/subnormals.h"
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/runtime/network.h"
 
 namespace rotrnn::runtime {

@@ -11,8 +11,8 @@
 #include <stdexcept>
 #include <type_traits>
 
-#include "rotrnn/base/number.h"
 #include "rotrnn/base/peak_memory.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"

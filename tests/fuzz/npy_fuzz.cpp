@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/npy_fuzz.cpp
-//   rotrnn/io/formats/npy.cpp rotrnn/io/atomic_file.cpp rotrnn/base/text_place.cpp
-//   rotrnn/base/utf8.cpp -lfmt -o npy_fuzz
+//   rotrnn/io/formats/npy.cpp rotrnn/io/atomic_file.cpp rotrnn/base/text/text_place.cpp
+//   rotrnn/base/text/utf8.cpp -lfmt -o npy_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I.
 //   tests/fuzz/pathfinder_metadata_fuzz.cpp rotrnn/data/tasks/pathfinder/pathfinder_metadata.cpp
-//   rotrnn/base/text_place.cpp rotrnn/base/utf8.cpp -lfmt -o pathfinder_metadata_fuzz
+//   rotrnn/base/text/text_place.cpp rotrnn/base/text/utf8.cpp -lfmt -o pathfinder_metadata_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

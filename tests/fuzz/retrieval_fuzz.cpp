@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/data/tasks/retrieval.h"
 #include "rotrnn/io/lines.h"
 

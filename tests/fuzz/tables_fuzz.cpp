@@ -2,8 +2,8 @@
 //   rotrnn/data/formats/tables/csv_records.cpp rotrnn/data/formats/series/series_records.cpp
 //   rotrnn/data/formats/own_files.cpp rotrnn/data/records.cpp rotrnn/data/task_options.cpp
 //   rotrnn/io/archive.cpp rotrnn/io/atomic_file.cpp rotrnn/io/formats/csv.cpp rotrnn/io/files.cpp
-//   rotrnn/io/gzip.cpp rotrnn/base/nearest.cpp rotrnn/base/number.cpp rotrnn/base/text_place.cpp
-//   rotrnn/base/utf8.cpp -lfmt -lz -larchive -o tables_fuzz
+//   rotrnn/io/gzip.cpp rotrnn/base/text/nearest.cpp rotrnn/base/text/number.cpp
+//   rotrnn/base/text/text_place.cpp rotrnn/base/text/utf8.cpp -lfmt -lz -larchive -o tables_fuzz
 #include <unistd.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/ts_fuzz.cpp
-//   rotrnn/io/formats/ts.cpp rotrnn/base/number.cpp rotrnn/base/text_place.cpp
-//   rotrnn/base/nearest.cpp rotrnn/base/utf8.cpp -lfmt -o ts_fuzz
+//   rotrnn/io/formats/ts.cpp rotrnn/base/text/number.cpp rotrnn/base/text/text_place.cpp
+//   rotrnn/base/text/nearest.cpp rotrnn/base/text/utf8.cpp -lfmt -o ts_fuzz
 #include <cmath>
 #include <cstddef>
 #include <cstdint>

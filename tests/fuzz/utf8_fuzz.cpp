@@ -1,5 +1,5 @@
 // clang++ -std=c++20 -g -O1 -fsanitize=fuzzer,address -I. tests/fuzz/utf8_fuzz.cpp
-//   rotrnn/base/utf8.cpp -lfmt -o utf8_fuzz
+//   rotrnn/base/text/utf8.cpp -lfmt -o utf8_fuzz
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 
 // Text that is accepted, and the part before the first bad byte, are what encoding their code
 // points gives; the rest is refused.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 
 namespace rotrnn::cli {
 

@@ -9,9 +9,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "rotrnn/base/nearest.h"
-#include "rotrnn/base/number.h"
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/nearest.h"
+#include "rotrnn/base/text/number.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/io/formats/csv.h"
 #include "rotrnn/io/formats/wav_stream.h"
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <stdexcept>
 
-#include "rotrnn/base/ascii.h"
+#include "rotrnn/base/text/ascii.h"
 #include "rotrnn/io/archive.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/base/ascii.h"
+#include "rotrnn/base/text/ascii.h"
 #include "rotrnn/io/files.h"
 
 namespace rotrnn {

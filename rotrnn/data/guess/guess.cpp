@@ -10,8 +10,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "rotrnn/base/ascii.h"
 #include "rotrnn/base/fail.h"
+#include "rotrnn/base/text/ascii.h"
 #include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/data/guess/detect.h"
 #include "rotrnn/data/guess/guess_names.h"

@@ -8,8 +8,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "rotrnn/base/ascii.h"
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/ascii.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/data/formats/tables/csv_records.h"
 #include "rotrnn/io/formats/csv.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/data/prepare/prepare.h"
 #include "rotrnn/data/tasks/paper_facts.h"
 #include "rotrnn/data/tasks/set_files.h"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "rotrnn/base/number.h"
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/number.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/data/prepare/prepare.h"
 #include "rotrnn/data/tasks/paper_facts.h"
 #include "rotrnn/data/tasks/set_files.h"

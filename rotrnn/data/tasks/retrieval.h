@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/data/task.h"
 
 // Task "retrieval": do two papers cite each other (ACL Anthology Network)? The files

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/io/archive.h"
 #include "rotrnn/io/atomic_file.h"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <tuple>
 
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 
 namespace rotrnn {
 namespace {

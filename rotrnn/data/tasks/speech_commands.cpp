@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "rotrnn/base/nearest.h"
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/nearest.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/data/tasks/set_files.h"
 #include "rotrnn/io/formats/audio.h"
 #include "rotrnn/io/sha.h"

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "rotrnn/base/nearest.h"
-#include "rotrnn/base/number.h"
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/nearest.h"
+#include "rotrnn/base/text/number.h"
+#include "rotrnn/base/text/utf8.h"
 
 namespace rotrnn {
 namespace {

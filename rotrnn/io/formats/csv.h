@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 
 // Tables as text: CSV as RFC 4180 has it, with ',' or another separator, and TSV as public data
 // sets have it, without quoting. UTF-8, with or without a byte order mark; lines end in LF or CR

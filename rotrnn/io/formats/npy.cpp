@@ -9,7 +9,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/io/atomic_file.h"
 
 namespace rotrnn {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "rotrnn/base/ascii.h"
-#include "rotrnn/base/nearest.h"
-#include "rotrnn/base/number.h"
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/ascii.h"
+#include "rotrnn/base/text/nearest.h"
+#include "rotrnn/base/text/number.h"
+#include "rotrnn/base/text/utf8.h"
 
 namespace rotrnn {
 namespace {

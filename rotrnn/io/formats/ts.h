@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 
 // .ts, the text format of the UCR and UEA archives of time series: lines with # are comments, then
 // tags (@problemName, @classLabel true a b, ...), @data, and one series per line: values separated

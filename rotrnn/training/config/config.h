@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 #include "rotrnn/data/task.h"
 #include "rotrnn/network/options.h"
 #include "rotrnn/training/options.h"

@@ -8,8 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "rotrnn/base/number.h"
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/number.h"
+#include "rotrnn/base/text/utf8.h"
 
 namespace rotrnn {
 namespace {

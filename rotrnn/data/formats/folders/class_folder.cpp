@@ -6,8 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "rotrnn/base/ascii.h"
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/ascii.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/data/pattern.h"
 #include "rotrnn/data/tasks/set_files.h"

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 #include "rotrnn/data/formats/folders/class_folder.h"
 #include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/data/tasks/set_files.h"

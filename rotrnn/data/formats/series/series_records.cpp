@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/data/formats/own_files.h"
 #include "rotrnn/data/formats/tables/csv_records.h"
 

@@ -4,7 +4,7 @@
 
 #include <stdexcept>
 
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 #include "rotrnn/data/formats/own_files.h"
 
 namespace rotrnn {

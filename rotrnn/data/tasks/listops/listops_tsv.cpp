@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 #include "rotrnn/io/atomic_file.h"
 
 namespace rotrnn {

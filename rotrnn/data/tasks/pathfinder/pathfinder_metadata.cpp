@@ -7,7 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 
 namespace rotrnn {
 namespace {

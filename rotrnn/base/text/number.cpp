@@ -1,12 +1,12 @@
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 
-#include "rotrnn/base/ascii.h"
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/ascii.h"
+#include "rotrnn/base/text/text_place.h"
 
 namespace rotrnn {
 namespace {

@@ -1,4 +1,4 @@
-#include "rotrnn/board/server.h"
+#include "rotrnn/board/server/server.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "rotrnn/board/assets.h"
-#include "rotrnn/board/socket_stream.h"
-#include "rotrnn/board/token.h"
+#include "rotrnn/board/server/assets.h"
+#include "rotrnn/board/server/socket_stream.h"
+#include "rotrnn/board/server/token.h"
 
 namespace rotrnn::board {
 namespace {

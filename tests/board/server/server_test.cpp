@@ -1,4 +1,4 @@
-#include "rotrnn/board/server.h"
+#include "rotrnn/board/server/server.h"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -13,8 +13,8 @@
 #include <regex>
 #include <thread>
 
-#include "rotrnn/board/assets.h"
-#include "rotrnn/board/token.h"
+#include "rotrnn/board/server/assets.h"
+#include "rotrnn/board/server/token.h"
 #include "tests/support/folder.h"
 
 namespace rotrnn::board {

@@ -1,4 +1,4 @@
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "rotrnn/base/nearest.h"
+#include "rotrnn/base/text/nearest.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "rotrnn/board/socket_stream.h"
+#include "rotrnn/board/server/socket_stream.h"
 
 #include <poll.h>
 #include <sys/socket.h>

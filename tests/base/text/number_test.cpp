@@ -1,4 +1,4 @@
-#include "rotrnn/base/number.h"
+#include "rotrnn/base/text/number.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

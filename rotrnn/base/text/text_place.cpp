@@ -1,10 +1,10 @@
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 
 #include <fmt/format.h>
 
 #include <stdexcept>
 
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 
 namespace rotrnn {
 

@@ -1,10 +1,10 @@
-#include "rotrnn/base/utf8.h"
+#include "rotrnn/base/text/utf8.h"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "rotrnn/base/text_place.h"
+#include "rotrnn/base/text/text_place.h"
 #include "tests/support/folder.h"
 
 namespace rotrnn {

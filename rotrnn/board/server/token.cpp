@@ -1,4 +1,4 @@
-#include "rotrnn/board/token.h"
+#include "rotrnn/board/server/token.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
