@@ -9,6 +9,7 @@
 
 #include "rotrnn/base/parallel.h"
 #include "rotrnn/data/formats/own_files.h"
+#include "rotrnn/data/task_keys.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/files.h"
 #include "rotrnn/io/mapped_file.h"
@@ -57,22 +58,15 @@ std::vector<std::string> checksums(const std::vector<File>& files, int threads) 
   return sums;
 }
 
-// The settings that change what a reader gives.
-std::string settings_text(const TaskOptions& o) {
-  return Json{o.name,           target_name(o.target), o.label_pattern,   o.group_pattern,
-              o.text_column,    o.series_column,       o.channel_columns, o.label_column,
-              o.target_columns, o.id_column,           o.group_column,    o.words,
-              o.max_tokens}
-      .dump();
-}
-
-// The settings that change what is generated.
-std::string making_text(const TaskOptions& o) {
-  const ListOpsOptions& l = o.listops;
-  return Json{o.seed,        o.counts.train,   o.counts.validation,   o.counts.test,
-              l.min_length,  l.max_length,     l.max_depth,           l.max_args,
-              o.distractors, o.contour_length, l.operator_probability}
-      .dump();
+// The settings that change the records, by the table of keys.
+std::string settings_text(TaskOptions options, bool made) {
+  std::string text;
+  for (const TaskKey& k : bind_task_keys(options)) {
+    if (k.affects == Affects::reading || (made && k.affects == Affects::making)) {
+      text += fmt::format("{} = {}\n", k.key.name, value_text(k.key));
+    }
+  }
+  return text;
 }
 
 Json header_of(const Records& r) {
@@ -152,8 +146,7 @@ std::string cache_key(const TaskOptions& options, int threads) {
                                 &options.test_path};
   const bool made = std::all_of(std::begin(paths), std::end(paths),
                                 [](const std::string* path) { return path->empty(); });
-  std::string text = std::string(kMagic) + settings_text(options);
-  if (made) text += making_text(options);
+  std::string text = std::string(kMagic) + settings_text(options, made);
   int64_t bytes = 0;
   for (const std::string* path : paths) {
     text += "|";

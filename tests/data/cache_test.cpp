@@ -94,7 +94,7 @@ TEST(Cache, TheKeyFollowsContentNamesAndSettings) {
   EXPECT_NE(key, "");
   EXPECT_EQ(cache_key(o, 1), key);
   TaskOptions same = o;
-  same.seed = 7;
+  same.keep_every = 2;
   same.counts.train = 3;
   same.normalisation = Scaling::none;
   EXPECT_EQ(cache_key(same, 1), key) << "does not change what is read";

@@ -25,35 +25,6 @@ Overloaded(Ts...) -> Overloaded<Ts...>;
   throw std::invalid_argument(where + ": " + what);
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      out += c;
-    }
-  }
-  return out + "\"";
-}
-
-// Shortest text that reads back as the same double, and as a TOML float.
-std::string number_text(double value) {
-  std::string text = fmt::format("{}", value);
-  if (text.find_first_of(".en") == std::string::npos) text += ".0";
-  return text;
-}
-
-std::string value_text(const BoundKey& key) {
-  return std::visit(Overloaded{[](const IntegerKey& k) { return std::to_string(*k.value); },
-                               [](const NumberKey& k) { return number_text(*k.value); },
-                               [](const ChoiceKey& k) { return quoted(k.names[k.get()]); },
-                               [](const bool* k) { return std::string(*k ? "true" : "false"); },
-                               [](const std::string* k) { return quoted(*k); }},
-                    key.place);
-}
-
 std::string type_text(const BoundKey& key) {
   return std::visit(
       Overloaded{[](const IntegerKey&) { return std::string("integer"); },

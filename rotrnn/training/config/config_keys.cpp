@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "rotrnn/data/task.h"
+#include "rotrnn/data/task_keys.h"
 #include "rotrnn/layers/registry.h"
 
 namespace rotrnn {
 namespace {
-
-template <typename Enum>
-ChoiceKey choice(Enum& value, std::vector<std::string> names) {
-  return {std::move(names), [&value] { return static_cast<size_t>(value); },
-          [&value](size_t i) { value = static_cast<Enum>(i); }};
-}
 
 // Adds keys under one section.
 struct Section {
@@ -24,84 +18,6 @@ struct Section {
     keys.push_back({prefix + name, std::move(place), std::move(help)});
   }
 };
-
-void bind_task(const Section& add, TaskOptions& t) {
-  std::vector<std::string> names;
-  for (const TaskSummary& task : task_summaries()) names.push_back(task.name);
-  add("name", &t.name, fmt::format("what to learn: {}; docs/data.md", fmt::join(names, ", ")));
-  add("path", &t.path,
-      "folder, archive or file with the data; empty: made on the spot, if the task can");
-  add("train_path", &t.train_path, "instead of path: the training data alone");
-  add("validation_path", &t.validation_path, "the same for validation");
-  add("test_path", &t.test_path, "the same for the test");
-  add("max_tokens", IntegerKey{&t.max_tokens},
-      "longer sequences are cut; counts the end mark of a text; 0: the task's own limit");
-  add("train", IntegerKey{&t.counts.train},
-      "training examples to make, or at most to read; 0: as many as the task has");
-  add("validation", IntegerKey{&t.counts.validation},
-      "the same for validation, also when it is held out of train");
-  add("test", IntegerKey{&t.counts.test}, "the same for the test");
-  add("seed", IntegerKey{&t.seed}, "seed of the made data, of held-out examples, of permuted");
-  add("split", choice(t.split, {"automatic", "stratified", "random", "group", "time"}),
-      "how examples without a split get one; automatic: stratified for classes, time for a "
-      "forecast, else random");
-  add("validation_share", NumberKey{&t.validation_share, 0, 1, true},
-      "share that is held out for validation");
-  add("test_share", NumberKey{&t.test_share, 0, 1, true}, "share that is held out for the test");
-  add("validation_from", choice(t.validation_from, {"train", "test"}),
-      "where validation comes from when the data have none; test: as public code does, which "
-      "selects on the test split");
-  add("label_pattern", &t.label_pattern,
-      "regular expression for the label in the name of a file; its first group; empty: the folder");
-  add("group_pattern", &t.group_pattern,
-      "the same for the group, such as a speaker, that stays in one split");
-  add("validation_pattern", &t.validation_pattern,
-      "regular expression: examples with such a name are validation");
-  add("test_pattern", &t.test_pattern, "the same for the test");
-  add("target", choice(t.target, {"class", "value", "token_class", "forecast"}),
-      "what to predict: a class, values, a class for every step, or the next values");
-  add("text_column", &t.text_column, "CSV: the column with the text");
-  add("series_column", &t.series_column,
-      "CSV: the column with a whole series, its numbers separated by spaces");
-  add("channel_columns", &t.channel_columns,
-      "series: columns that are channels, separated by commas; empty: all that are not named "
-      "otherwise");
-  add("label_column", &t.label_column, "CSV, series: the column with the class");
-  add("target_columns", &t.target_columns,
-      "CSV, series: columns with the target values, separated by commas");
-  add("id_column", &t.id_column, "series: the column that names the series a row belongs to");
-  add("group_column", &t.group_column, "CSV, series: the column with the group");
-  add("horizon", IntegerKey{&t.horizon, 1, 1 << 20}, "forecast: steps ahead");
-  add("window", IntegerKey{&t.window},
-      "forecast: steps of one example, cut from a long series; 0: all of it");
-  add("tokens", choice(t.tokens, {"characters", "bytes"}), "what one token of a text is");
-  add("min_frequency", IntegerKey{&t.min_frequency, 1},
-      "characters that are rarer in train become one unknown token");
-  add("normalisation", choice(t.normalisation, {"standard", "upstream", "none"}),
-      "of numbers: mean 0 and standard deviation 1 per channel, learned on train; as the task's "
-      "public code "
-      "does; or unchanged");
-  add("keep_every", IntegerKey{&t.keep_every, 1, 1 << 20},
-      "use every k-th step of a series only; 2: half the sampling rate");
-  add("words", &t.words,
-      "Speech Commands: the words that are the classes, separated by commas; empty: all");
-  add("contour_length", IntegerKey{&t.contour_length, 2, 1000},
-      "Pathfinder, Path-X: dashes of each of the two curves that are made");
-  add("distractors", IntegerKey{&t.distractors, -1, 1000},
-      "Pathfinder, Path-X: other curves in a made picture; -1: as the Long Range Arena has them");
-  add("permuted", &t.permuted, "MNIST: read the pixels in one random order");
-  add("cache", &t.cache,
-      "folder for decoded data; empty: rotrnn in the user's cache folder; none: no cache");
-  add("memory_mb", IntegerKey{&t.memory_mb, 1, 1 << 30},
-      "decoded data above this are kept in a file instead of in memory");
-  add("min_length", IntegerKey{&t.listops.min_length}, "ListOps: made lists are longer than this");
-  add("max_length", IntegerKey{&t.listops.max_length, 2}, "ListOps: and shorter than this");
-  add("max_depth", IntegerKey{&t.listops.max_depth, 1},
-      "ListOps: depth of the deepest digits; the root is at 1");
-  add("max_args", IntegerKey{&t.listops.max_args, 2}, "ListOps: most arguments of an operator");
-  add("operator_probability", NumberKey{&t.listops.operator_probability, 0, 1, true},
-      "ListOps: probability that a node is an operator");
-}
 
 // Far above any use, and such that products of two of them fit any number here.
 constexpr int64_t kMostSize = 1 << 16;
@@ -262,7 +178,7 @@ void bind_training(const Section& add, TrainingOptions& t) {
 
 std::vector<BoundKey> bind_keys(Config& config) {
   std::vector<BoundKey> keys;
-  bind_task({keys, "task."}, config.task);
+  for (TaskKey& k : bind_task_keys(config.task)) keys.push_back(std::move(k.key));
   bind_model({keys, "model."}, config.model);
   bind_init({keys, "model.init."}, config.model.rotrnn.init);
   bind_lru({keys, "model.lru."}, config.model.lru);
