@@ -13,7 +13,6 @@
 
 #include "rotrnn/base/peak_memory.h"
 #include "rotrnn/base/text/number.h"
-#include "rotrnn/data/sampler.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/io/folder_lock.h"
 #include "rotrnn/layers/registry.h"
@@ -27,6 +26,7 @@
 #include "rotrnn/training/guard.h"
 #include "rotrnn/training/loader.h"
 #include "rotrnn/training/metrics.h"
+#include "rotrnn/training/run_data.h"
 #include "rotrnn/training/schedule.h"
 
 namespace rotrnn {
@@ -40,33 +40,6 @@ constexpr int64_t kNormSequences = 16, kNormTokens = 1 << 16;
 double now() {
   using namespace std::chrono;
   return duration<double>(steady_clock::now().time_since_epoch()).count();
-}
-
-// Which example is in which split, as a record of the run.
-std::string splits_text(const TaskData& data) {
-  std::string out = "split\texample\n";
-  const std::pair<const char*, const Examples*> splits[] = {
-      {"train", &data.train}, {"validation", &data.validation}, {"test", &data.test}};
-  for (const auto& [name, examples] : splits) {
-    for (int64_t i = 0; i < examples->size(); ++i) {
-      out += fmt::format("{}\t{}\n", name, examples->record(i).name);
-    }
-  }
-  return out;
-}
-
-// S4 computes its kernel for the longest sequence there is.
-ModelOptions with_length(ModelOptions options, const TaskData& data) {
-  int64_t& longest = options.s4.max_length;
-  if (longest > 0) return options;
-  for (const Examples* examples : {&data.train, &data.validation, &data.test}) {
-    for (int64_t i = 0; i < examples->size(); ++i) {
-      for (int64_t k = 0; k < examples->towers(); ++k) {
-        longest = std::max(longest, examples->length(i, k));
-      }
-    }
-  }
-  return options;
 }
 
 class Trainer {
@@ -84,13 +57,13 @@ class Trainer {
         optimiser_(network_.layout()),
         gradients_(network_.layout()),
         guard_(network_.weights()),
-        steps_per_epoch_(make_sampler().steps_per_epoch()),
+        steps_per_epoch_(make_sampler(request.config, data_).steps_per_epoch()),
         loss_(loss_options(options_, data_.facts.shape)),
         training_loss_(loss_) {
     network_.engine = options_.engine();
     network_.engine.threads = threads_;
     if (options_.class_weights == ClassWeights::balanced) {
-      training_loss_.class_weights = balanced_weights();
+      training_loss_.class_weights = balanced_weights(data_);
     }
     if (!group_.alone()) join_group();
   }
@@ -201,51 +174,10 @@ class Trainer {
     group_.broadcast(w.integers().data(), w.integers().size() * sizeof(int64_t));
   }
 
-  Sampler make_sampler() const {
-    const auto seed = static_cast<uint64_t>(options_.seed);
-    const TaskOptions& task = request_.config.task;
-    if (task.target == TaskTarget::forecast && task.window == 0 &&
-        data_.train.size() < options_.batch) {
-      throw std::invalid_argument(
-          fmt::format("training.batch is {} but there are {} series to train on; task.window cuts "
-                      "them into more examples",
-                      options_.batch, data_.train.size()));
-    }
-    if (options_.batch_tokens == 0) return {data_.train.size(), options_.batch, seed};
-    std::vector<int64_t> lengths;
-    for (int64_t i = 0; i < data_.train.size(); ++i) lengths.push_back(data_.train.length(i));
-    return {std::move(lengths), options_.batch_tokens, seed};
-  }
-
   void start_loader(int64_t end) {
-    loader_ = std::make_unique<BatchLoader>(data_.train, data_.facts.shape, make_sampler(),
-                                            state_.step, end, options_.accumulate, group_.shard(),
-                                            training_loss_.class_weights);
-  }
-
-  // Every class counts the same, however many examples it has; on average a target weighs 1.
-  std::vector<double> balanced_weights() const {
-    const DataShape& shape = data_.facts.shape;
-    if (shape.target != TargetKind::classes) {
-      throw std::invalid_argument(
-          "training.class_weights: \"balanced\" is for classes, and this task has values");
-    }
-    std::vector<double> count(static_cast<size_t>(shape.outputs));
-    std::vector<int64_t> labels;
-    double total = 0;
-    for (int64_t i = 0; i < data_.train.size(); ++i) {
-      labels.assign(1, data_.train.label(i));
-      if (shape.per_token) {
-        labels.resize(static_cast<size_t>(data_.train.length(i)));
-        data_.train.write_token_labels(i, labels.data());
-      }
-      for (const int64_t label : labels) ++count[static_cast<size_t>(label)];
-      total += static_cast<double>(labels.size());
-    }
-    const auto present = static_cast<double>(
-        std::count_if(count.begin(), count.end(), [](double c) { return c > 0; }));
-    for (double& c : count) c = c > 0 ? total / (present * c) : 0;
-    return count;
+    loader_ = std::make_unique<BatchLoader>(
+        data_.train, data_.facts.shape, make_sampler(request_.config, data_), state_.step, end,
+        options_.accumulate, group_.shard(), training_loss_.class_weights);
   }
 
   void say(const std::string& text) const {

@@ -299,6 +299,67 @@ const Column* find_step_label(const Table& t, std::size_t files) {
   return label;
 }
 
+// What the columns of a table with one time step per row are.
+struct StepColumns {
+  const Column* label;  // null: none
+  const Column* id;     // null: none
+  std::vector<std::string> channels, left_out;
+};
+
+StepColumns find_step_columns(const Table& t, std::size_t files, bool labelled,
+                              const Named& named) {
+  StepColumns out{named.label, nullptr, {}, {}};
+  if (out.label == nullptr && labelled) out.label = find_step_label(t, files);
+  out.id = named.id != nullptr ? named.id : find_id(t, out.label);
+  for (const Column& c : t.columns) {
+    if (&c == out.label || &c == out.id || named.is_target(c)) continue;
+    (t.most(c.numbers) && !c.like_time() ? out.channels : out.left_out).push_back(c.name);
+  }
+  if (t.nameless > 0) out.left_out.push_back("columns without a name");
+  return out;
+}
+
+void check_step_columns(const Table& t, std::size_t files, const StepColumns& columns) {
+  if (columns.channels.empty()) {
+    t.fail(
+        fmt::format("no column holds texts, series or numbers to learn from; the columns are {}. "
+                    "Name them: --task csv --set task.text_column=NAME, or --set "
+                    "task.series_column=NAME, and --set task.label_column=NAME",
+                    t.names()));
+  }
+  if (columns.label == nullptr || columns.id != nullptr || files > 1) return;
+  const bool wide = columns.channels.size() >= 8;
+  t.fail(fmt::format(
+      "every row has a label ({}) and there is no column that says which rows are one series; {}",
+      columns.label->name,
+      wide ? fmt::format(
+                 "if a row is a series with one column per step, write its {} numbers into one "
+                 "field, with blanks between them, or save all as an array [count, time] "
+                 "with NumPy and the labels as a second one",
+                 columns.channels.size())
+           : "add one, and name it: --set task.id_column=NAME"));
+}
+
+void guess_step_target(const Table& t, const StepColumns& columns, Guess& guess) {
+  if (columns.label == nullptr) {
+    guess.task.target = TaskTarget::forecast;
+    guess.reasons.push_back(
+        {"task.target", "no column looks like a label: the next values are predicted"});
+    return;
+  }
+  const Column& label = *columns.label;
+  say(guess, &TaskOptions::label_column, "label_column", label, values_text(label));
+  const auto at = [&](const Column* c) { return static_cast<std::size_t>(c - t.columns.data()); };
+  const bool constant =
+      columns.id != nullptr ? constant_in(t, at(&label), at(columns.id)) : label.changes == 0;
+  if (!constant) {
+    guess.task.target = TaskTarget::token_label;
+    guess.reasons.push_back(
+        {"task.target", "the label changes within a series: one for every step"});
+  }
+  advise_groups(t, guess);
+}
+
 // One time step per row.
 Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& given, const Named& named) {
   Guess guess;
@@ -306,63 +367,24 @@ Guess guess_steps(const Table& t, std::size_t files, const TaskOptions& given, c
   guess.reasons.push_back(
       {"task.name", "tables with one row per time step, one column per channel"});
   const bool values = !named.targets.empty(), forecast = given.target == TaskTarget::forecast;
-  const Column* label = named.label;
-  if (label == nullptr && !values && !forecast) label = find_step_label(t, files);
-  const Column* id = named.id != nullptr ? named.id : find_id(t, label);
-  std::vector<std::string> channels, left_out;
-  for (const Column& c : t.columns) {
-    if (&c == label || &c == id || named.is_target(c)) continue;
-    (t.most(c.numbers) && !c.like_time() ? channels : left_out).push_back(c.name);
+  const StepColumns columns = find_step_columns(t, files, !values && !forecast, named);
+  check_step_columns(t, files, columns);
+  if (columns.id != nullptr) {
+    say(guess, &TaskOptions::id_column, "id_column", *columns.id,
+        "rows with the same name are one series");
   }
-  if (t.nameless > 0) left_out.push_back("columns without a name");
-  if (channels.empty()) {
-    t.fail(
-        fmt::format("no column holds texts, series or numbers to learn from; the columns are {}. "
-                    "Name them: --task csv --set task.text_column=NAME, or --set "
-                    "task.series_column=NAME, and --set task.label_column=NAME",
-                    t.names()));
-  }
-  if (label != nullptr && id == nullptr && files == 1) {
-    const bool wide = channels.size() >= 8;
-    t.fail(fmt::format(
-        "every row has a label ({}) and there is no column that says which rows are one series; {}",
-        label->name,
-        wide ? fmt::format(
-                   "if a row is a series with one column per step, write its {} numbers into one "
-                   "field, with blanks between them, or save all as an array [count, time] "
-                   "with NumPy and the labels as a second one",
-                   channels.size())
-             : "add one, and name it: --set task.id_column=NAME"));
-  }
-  if (id != nullptr) {
-    say(guess, &TaskOptions::id_column, "id_column", *id, "rows with the same name are one series");
-  }
-  if (!left_out.empty()) {
-    for (const auto& channel : channels) t.require_no_comma(channel, "channel_columns");
-    guess.task.channel_columns = fmt::format("{}", fmt::join(channels, ", "));
+  if (!columns.left_out.empty()) {
+    for (const auto& channel : columns.channels) t.require_no_comma(channel, "channel_columns");
+    guess.task.channel_columns = fmt::format("{}", fmt::join(columns.channels, ", "));
     guess.reasons.push_back(
-        {"task.channel_columns", fmt::format("without {}", fmt::join(left_out, ", "))});
+        {"task.channel_columns", fmt::format("without {}", fmt::join(columns.left_out, ", "))});
   }
   if (values) {
     say_values(guess, given.target_columns);
     advise_groups(t, guess);
-    return guess;
+  } else {
+    guess_step_target(t, columns, guess);
   }
-  if (label == nullptr) {
-    guess.task.target = TaskTarget::forecast;
-    guess.reasons.push_back(
-        {"task.target", "no column looks like a label: the next values are predicted"});
-    return guess;
-  }
-  say(guess, &TaskOptions::label_column, "label_column", *label, values_text(*label));
-  const auto at = [&](const Column* c) { return static_cast<std::size_t>(c - t.columns.data()); };
-  const bool constant = id != nullptr ? constant_in(t, at(label), at(id)) : label->changes == 0;
-  if (!constant) {
-    guess.task.target = TaskTarget::token_label;
-    guess.reasons.push_back(
-        {"task.target", "the label changes within a series: one for every step"});
-  }
-  advise_groups(t, guess);
   return guess;
 }
 
