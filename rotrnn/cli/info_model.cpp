@@ -19,9 +19,10 @@ const char* pooling_name(runtime::Pooling pooling) {
       return "mean";
     case runtime::Pooling::last:
       return "last";
-    default:
-      return "none";
+    case runtime::Pooling::none:
+      break;
   }
+  return "none";
 }
 
 // Why a model cannot stream; empty when it can.

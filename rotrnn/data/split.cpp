@@ -38,9 +38,11 @@ SplitBy method_of(const TaskOptions& o) {
       return SplitBy::stratified;
     case TaskTarget::forecast:
       return SplitBy::time;
-    default:
-      return SplitBy::random;
+    case TaskTarget::value:
+    case TaskTarget::token_label:
+      break;
   }
+  return SplitBy::random;
 }
 
 // `count` of `from`, every class in its share: the classes with the largest remainders get the
@@ -108,9 +110,12 @@ Numbers take(const Records& r, const Numbers& from, int64_t count, const TaskOpt
     case SplitBy::group:
       out = take_groups(r, from, count, o, choice);
       break;
-    default: {
+    case SplitBy::automatic:
+    case SplitBy::random:
+    case SplitBy::time: {
       const auto order = shuffled_numbers(from, random_for(o, choice));
       out.assign(order.begin(), order.begin() + std::min(count, std::ssize(order)));
+      break;
     }
   }
   std::sort(out.begin(), out.end());  // in the order of the data

@@ -38,8 +38,10 @@ DataShape shape_of(const TaskOptions& o, const Records& r, const Preprocessing& 
     case TaskTarget::forecast:
       shape.outputs = std::ssize(p.target_channels) * p.horizon;
       break;
-    default:
+    case TaskTarget::label:
+    case TaskTarget::token_label:
       shape.outputs = std::ssize(r.classes);
+      break;
   }
   return shape;
 }

@@ -244,20 +244,13 @@ class Fetch {
 
   // What another attempt may find otherwise.
   bool may_pass() const {
-    switch (result_) {
-      case CURLE_PARTIAL_FILE:
-      case CURLE_RECV_ERROR:
-      case CURLE_SEND_ERROR:
-      case CURLE_GOT_NOTHING:
-      case CURLE_OPERATION_TIMEDOUT:
-      case CURLE_HTTP2:
-      case CURLE_HTTP2_STREAM:
-        return true;
-      case CURLE_HTTP_RETURNED_ERROR:
-        return response_.status >= 500 || response_.status == 408 || response_.status == 429;
-      default:
-        return false;
+    if (result_ == CURLE_HTTP_RETURNED_ERROR) {
+      return response_.status >= 500 || response_.status == 408 || response_.status == 429;
     }
+    constexpr CURLcode kMayPass[] = {CURLE_PARTIAL_FILE, CURLE_RECV_ERROR,         CURLE_SEND_ERROR,
+                                     CURLE_GOT_NOTHING,  CURLE_OPERATION_TIMEDOUT, CURLE_HTTP2,
+                                     CURLE_HTTP2_STREAM};
+    return std::find(std::begin(kMayPass), std::end(kMayPass), result_) != std::end(kMayPass);
   }
 
   std::string reason() const {

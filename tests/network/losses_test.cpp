@@ -95,8 +95,11 @@ double plain_row(const Problem& p, size_t r) {
         term = std::abs(e) < o.delta ? 0.5 * e * e
                                      : 0.5 * o.delta * o.delta + o.delta * (std::abs(e) - o.delta);
         break;
-      default:  // what is too small by e costs q·e, what is too large (1 - q)·e
+      case Loss::quantile:  // what is too small by e costs q·e, what is too large (1 - q)·e
         term = e < 0 ? -o.quantiles[k % each] * e : (1 - o.quantiles[k % each]) * e;
+        break;
+      case Loss::cross_entropy:  // above
+        break;
     }
     loss += share * term;
     whole += share;

@@ -211,9 +211,10 @@ const char* unit_of(const Data& data) {
       return "bytes";
     case Preprocessing::Kind::ids:
       return "tokens";
-    default:
-      return "steps";
+    case Preprocessing::Kind::values:
+      break;
   }
+  return "steps";
 }
 
 void print_inspect_json(const Data& data, Look look, int64_t samples) {

@@ -132,9 +132,11 @@ std::vector<std::string> lines_of(const Records& records, const Preprocessing& p
       const Image grey = to_grey(picture_of(records, sequence, width));
       return plot_picture(grey.pixels, grey.width, kPictureColumns);
     }
-    default:
-      return {excerpt_of(records, p, sequence, kText)};
+    case Look::text:
+    case Look::words:
+      break;
   }
+  return {excerpt_of(records, p, sequence, kText)};
 }
 
 Image picture_of(const Records& records, int64_t sequence, int64_t width) {

@@ -20,9 +20,10 @@ const char* group_name(ParameterGroup group) {
       return "recurrent, decay";
     case ParameterGroup::no_decay:
       return "global, no decay";
-    default:
-      return "global";
+    case ParameterGroup::decay:
+      break;
   }
+  return "global";
 }
 
 // Numbers per token that a training step holds at its peak.

@@ -307,9 +307,10 @@ const char* unit_of(DataKind kind) {
       return "samples";
     case DataKind::pictures:
       return "pixels";
-    default:
-      return "steps";
+    case DataKind::series:
+      break;
   }
+  return "steps";
 }
 
 std::string classes_text(const DataFacts& f) {
