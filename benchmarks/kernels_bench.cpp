@@ -8,6 +8,7 @@
 #include "rotrnn/kernels/block/block.h"
 #include "rotrnn/kernels/block/embedding.h"
 #include "rotrnn/kernels/block/pooling.h"
+#include "rotrnn/kernels/frontend/rotations.h"
 #include "rotrnn/kernels/maps/expm.h"
 #include "rotrnn/kernels/maps/rotrnn_map.h"
 #include "rotrnn/kernels/optimiser/adamw.h"
@@ -363,6 +364,47 @@ void convolution_sizes(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK_CAPTURE(convolution, forward, false)->Apply(convolution_sizes);
 BENCHMARK_CAPTURE(convolution, backward, true)->Apply(convolution_sizes);
+
+/// A bank of rotations on clips of a second of audio: bands, clips, threads. Items are samples.
+void rotations(benchmark::State& state, bool backward) {
+  constexpr size_t kRate = 16000, kHop = 160;
+  const auto bands = static_cast<size_t>(state.range(0)),
+             clips = static_cast<size_t>(state.range(1));
+  const int threads = static_cast<int>(state.range(2));
+  std::vector<int64_t> offsets, tokens;
+  for (size_t i = 0; i <= clips; ++i) {
+    offsets.push_back(static_cast<int64_t>(i * kRate));
+    tokens.push_back(static_cast<int64_t>(i * (kRate / kHop)));
+  }
+  const auto x = values(clips * kRate);
+  std::vector<float> theta, gamma_log(bands, -3.0f);
+  for (size_t k = 0; k < bands; ++k) theta.push_back(0.03f * static_cast<float>(k + 1));
+  Arena memory, scratch;
+  const RotationBank bank({1, bands, kHop, theta.data(), gamma_log.data()}, memory);
+  const auto count = static_cast<size_t>(tokens.back());
+  std::vector<float> out(count * bands);
+  AlignedFloats kept(count * bank.kept_size());
+  std::vector<double> dtheta(bands), dgamma(bands);
+  const PackedSequences sequences{offsets.data(), clips};
+  rotations_forward(bank, sequences, tokens.data(), x.data(), out.data(), kept.data(), threads);
+  for (auto _ : state) {
+    if (backward) {
+      rotations_backward(bank, sequences, tokens.data(), x.data(), kept.data(), out.data(),
+                         {dtheta.data(), dgamma.data(), nullptr}, threads, scratch);
+    } else {
+      rotations_forward(bank, sequences, tokens.data(), x.data(), out.data(), nullptr, threads);
+    }
+  }
+  state.SetItemsProcessed(
+      static_cast<int64_t>(static_cast<size_t>(state.iterations()) * clips * kRate));
+}
+
+void rotation_sizes(benchmark::internal::Benchmark* b) {
+  for (int64_t threads : {1, 2}) b->Args({64, 16, threads})->Args({32, 16, threads});
+  b->Unit(benchmark::kMillisecond)->UseRealTime();
+}
+BENCHMARK_CAPTURE(rotations, forward, false)->Apply(rotation_sizes);
+BENCHMARK_CAPTURE(rotations, backward, true)->Apply(rotation_sizes);
 
 }  // namespace
 }  // namespace rotrnn::kernels

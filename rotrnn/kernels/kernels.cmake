@@ -3,9 +3,10 @@
 # programs, the runtime library and the Python module; only the threads differ.
 set(ROTRNN_KERNELS_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(kernel_sources
-  ../base/threads
+  ../base/threads ../spec/frontend
   block/activations block/block_backward block/block_common block/block_forward
   block/block_gradients block/embedding block/linear block/norm block/plan block/pooling block/step
+  frontend/patch frontend/rotations
   gemm/dense gemm/gemm
   maps/expm maps/rotrnn_map
   optimiser/adamw

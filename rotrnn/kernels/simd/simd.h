@@ -92,6 +92,18 @@ struct FftRows {
   size_t apart;
 };
 
+/// Samples of a bank of rotations (frontend/rotations.h). λ [bands], planes of states
+/// [channels, bands], all aligned to a cache line; bands are a multiple of kBands, and λ is 0 in
+/// those that fill up.
+struct RotationTile {
+  size_t rows, channels, bands;
+  const float *lambda_re, *lambda_im;
+  const float* x;  // [rows, channels]
+};
+
+/// Bands come in multiples of this: a cache line, and whole vectors.
+inline constexpr size_t kBands = 16;
+
 struct Table {
   const char* name;
 
@@ -129,6 +141,18 @@ struct Table {
   // out, laid out like the terms.
   void (*dplr_sums)(const DplrTile& tile, double* r);
   void (*dplr_gradient)(const DplrTile& tile, const double* g, double* out);
+
+  // Rotations. rotate: w ← λw + x, sum += |w|²; state is the planes re, im, sum; with `kept`
+  // [rows, 2 planes] w is written for every row. rotate_adjoint, from the last row to the first:
+  //   h = g·w + carry, carry ← conj(λ)h, sums (planes re, im) += h·conj(w before), dx += Σ Re h
+  // with w as kept, `before` that before the first row, dx [rows, channels] or null.
+  void (*rotate)(const RotationTile& tile, float* state, float* kept);
+  void (*rotate_adjoint)(const RotationTile& tile, const float* w, const float* before,
+                         const float* g, float* carry, double* sums, float* dx);
+  /// out[n] = (log(sum·xi2·share + floor) - mean)·inverse; planes are aligned and go on for as far
+  /// as a vector reaches, out need not.
+  void (*rotation_token)(const float* sum, const float* xi2, float share, float floor,
+                         const float* mean, const float* inverse, float* out, size_t n);
 
   // FFTs along time of fft_lanes channels at once: points [2, fft_lanes] (re, im), aligned. Those
   // from `live` on are taken as zeros, whatever is there. Spectra are in an order of their own, the

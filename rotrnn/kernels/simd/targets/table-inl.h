@@ -1,6 +1,7 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
 #include "rotrnn/kernels/simd/targets/channel-inl.h"
 #include "rotrnn/kernels/simd/targets/fft-inl.h"
+#include "rotrnn/kernels/simd/targets/frontend-inl.h"
 #include "rotrnn/kernels/simd/targets/gemm-inl.h"
 #include "rotrnn/kernels/simd/targets/rows-inl.h"
 #include "rotrnn/kernels/simd/targets/scan-inl.h"
@@ -31,6 +32,9 @@ const Table* ROTRNN_TABLE() {
       .channel_adjoint = target::channel_adjoint,
       .dplr_sums = target::dplr_sums,
       .dplr_gradient = target::dplr_gradient,
+      .rotate = target::rotate,
+      .rotate_adjoint = target::rotate_adjoint,
+      .rotation_token = target::rotation_token,
       .fft_lanes = hwy::HWY_NAMESPACE::Lanes(target::Full()),
       .fft = target::fft,
       .fft_inverse = target::fft_inverse,
