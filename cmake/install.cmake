@@ -35,6 +35,8 @@ foreach(name c_api model score stream visibility)
   install(FILES rotrnn/runtime/${name}.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/runtime COMPONENT runtime-dev)
 endforeach()
+install(FILES rotrnn/spec/kinds.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/spec COMPONENT runtime-dev)
 install(FILES ${PROJECT_BINARY_DIR}/rotrnn/generated/rotrnn/version.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT runtime-dev)
 
@@ -52,6 +54,7 @@ install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
 foreach(folder base data distributed io kernels layers network plot spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
+          REGEX "/spec/kinds\\.h$" EXCLUDE  # with the runtime
           # Inside the layers, with Eigen, which clients need not have.
           REGEX "/state_space/(hippo|dplr)\\.h$" EXCLUDE REGEX "/s4/system\\.h$" EXCLUDE)
 endforeach()

@@ -4,9 +4,10 @@
 #include <functional>
 #include <limits>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
+
+#include "rotrnn/base/enum_names.h"
 
 namespace rotrnn {
 
@@ -30,10 +31,10 @@ struct ChoiceKey {
   std::function<void(size_t)> set;
 };
 
-/// The names are in the order of the enumeration.
+/// By the names that the enumeration has.
 template <typename Enum>
-ChoiceKey choice(Enum& value, std::vector<std::string> names) {
-  return {std::move(names), [&value] { return static_cast<size_t>(value); },
+ChoiceKey choice(Enum& value) {
+  return {names_of<Enum>(), [&value] { return static_cast<size_t>(value); },
           [&value](size_t i) { value = static_cast<Enum>(i); }};
 }
 

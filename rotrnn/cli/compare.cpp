@@ -187,7 +187,7 @@ int run_compare(const CompareOptions& o) {
     throw std::invalid_argument(fmt::format(
         "compare: it compares accuracies, and task.target = \"{}\" has none; train the layers one "
         "by one and look at `eval`",
-        target_name(target)));
+        name_of(target)));
   }
   Progress progress(o.quiet);
   CompareObserver observer;

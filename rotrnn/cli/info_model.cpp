@@ -13,18 +13,6 @@
 namespace rotrnn::cli {
 namespace {
 
-const char* pooling_name(runtime::Pooling pooling) {
-  switch (pooling) {
-    case runtime::Pooling::mean:
-      return "mean";
-    case runtime::Pooling::last:
-      return "last";
-    case runtime::Pooling::none:
-      break;
-  }
-  return "none";
-}
-
 // Why a model cannot stream; empty when it can.
 std::string obstacle(const std::shared_ptr<const runtime::Model>& model, size_t& memory) {
   try {
@@ -82,7 +70,7 @@ int print_model(const std::string& path, bool json) {
                                {"depth", info.depth},
                                {"activation", info.activation},
                                {"bidirectional", info.bidirectional},
-                               {"pooling", pooling_name(info.pooling)},
+                               {"pooling", name_of(info.pooling)},
                                {"parameters", info.parameters},
                                {"input", info.tokens ? "tokens" : "values"},
                                {"inputs", info.inputs},
@@ -103,8 +91,7 @@ int print_model(const std::string& path, bool json) {
              info.layer, info.task, info.depth, info.width, info.states,
              info.system == "channel" ? " per channel" : "",
              info.degree > 1 ? fmt::format(", products of {} inputs", info.degree) : "",
-             info.activation, info.bidirectional ? ", bidirectional" : "",
-             pooling_name(info.pooling));
+             info.activation, info.bidirectional ? ", bidirectional" : "", name_of(info.pooling));
   fmt::print("{} numbers, written by rotrnn {}\n", grouped(info.parameters), info.version);
   fmt::print("takes {}{}\n", input_text(info), info.towers == 2 ? ", two sequences" : "");
   fmt::print("predicts {}\n", output_text(info));

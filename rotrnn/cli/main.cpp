@@ -54,10 +54,10 @@ void rotrnn::cli::add_engine_options(CLI::App& command, EngineOptions& engine) {
   command.add_option("--threads", engine.threads, "0: as many as the process may use")
       ->check(CLI::Range(0, 4096));
   const auto choose = [&engine](const std::string& name) {
-    engine.kernels = name == "fused" ? Kernels::fused : Kernels::reference;
+    engine.kernels = *by_name<Kernels>(name);
   };
   command.add_option_function<std::string>("--kernels", choose, "fused (default) or reference")
-      ->check(CLI::IsMember({"fused", "reference"}));
+      ->check(CLI::IsMember(names_of<Kernels>()));
 }
 
 int main(int argc, char** argv) {

@@ -241,7 +241,7 @@ void add_train(CLI::App& app, Action& action) {
   command->add_option("--threads", options->threads, "same as --set training.threads=K")
       ->check(CLI::Range(0, 4096));
   command->add_option("--kernels", options->kernels, "same as --set training.kernels=NAME")
-      ->check(CLI::IsMember({"fused", "reference"}));
+      ->check(CLI::IsMember(names_of<Kernels>()));
   command
       ->add_option("--timeout", options->timeout,
                    "seconds that a rank may be silent before the others give it up")

@@ -73,7 +73,7 @@ void check_targets(const TaskOptions& o, const Records& r) {
       throw std::invalid_argument(fmt::format(
           "{}: it has no targets for task.target = \"{}\"; task \"{}\" may not have any, or "
           "its columns are not named in [task]",
-          e.name, target_name(o.target), o.name));
+          e.name, name_of(o.target), o.name));
     }
     if (o.target == TaskTarget::value && e.values.size() != r.examples.front().values.size()) {
       throw std::invalid_argument(fmt::format("{}: {} target values, {} has {}", e.name,
@@ -175,7 +175,7 @@ void check_task(const TaskOptions& options) {
   if (!task.own && options.target != TaskTarget::label) {
     throw std::invalid_argument(
         fmt::format("task.target: task \"{}\" predicts classes; \"{}\" is for data of your own",
-                    task.name, target_name(options.target)));
+                    task.name, name_of(options.target)));
   }
   if (options.max_tokens == 1) {
     throw std::invalid_argument("task.max_tokens is 1; it must be 0 or at least 2");

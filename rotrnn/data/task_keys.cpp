@@ -39,15 +39,14 @@ std::vector<TaskKey> bind_task_keys(TaskOptions& t) {
   add("test", Affects::making, IntegerKey{&t.counts.test}, "the same for the test");
   add("seed", Affects::reading, IntegerKey{&t.seed},
       "seed of the made data, of held-out examples, of permuted");
-  add("split", Affects::nothing,
-      choice(t.split, {"automatic", "stratified", "random", "group", "time"}),
+  add("split", Affects::nothing, choice(t.split),
       "how examples without a split get one; automatic: stratified for classes, time for a "
       "forecast, else random");
   add("validation_share", Affects::reading, NumberKey{&t.validation_share, 0, 1, true},
       "share that is held out for validation");
   add("test_share", Affects::reading, NumberKey{&t.test_share, 0, 1, true},
       "share that is held out for the test");
-  add("validation_from", Affects::nothing, choice(t.validation_from, {"train", "test"}),
+  add("validation_from", Affects::nothing, choice(t.validation_from),
       "where validation comes from when the data have none; test: as public code does, which "
       "selects on the test split");
   add("label_pattern", Affects::reading, &t.label_pattern,
@@ -57,7 +56,7 @@ std::vector<TaskKey> bind_task_keys(TaskOptions& t) {
   add("validation_pattern", Affects::nothing, &t.validation_pattern,
       "regular expression: examples with such a name are validation");
   add("test_pattern", Affects::nothing, &t.test_pattern, "the same for the test");
-  add("target", Affects::reading, choice(t.target, {"class", "value", "token_class", "forecast"}),
+  add("target", Affects::reading, choice(t.target),
       "what to predict: a class, values, a class for every step, or the next values");
   add("text_column", Affects::reading, &t.text_column, "CSV: the column with the text");
   add("series_column", Affects::reading, &t.series_column,
@@ -74,11 +73,10 @@ std::vector<TaskKey> bind_task_keys(TaskOptions& t) {
   add("horizon", Affects::nothing, IntegerKey{&t.horizon, 1, 1 << 20}, "forecast: steps ahead");
   add("window", Affects::nothing, IntegerKey{&t.window},
       "forecast: steps of one example, cut from a long series; 0: all of it");
-  add("tokens", Affects::nothing, choice(t.tokens, {"characters", "bytes"}),
-      "what one token of a text is");
+  add("tokens", Affects::nothing, choice(t.tokens), "what one token of a text is");
   add("min_frequency", Affects::nothing, IntegerKey{&t.min_frequency, 1},
       "characters that are rarer in train become one unknown token");
-  add("normalisation", Affects::nothing, choice(t.normalisation, {"standard", "upstream", "none"}),
+  add("normalisation", Affects::nothing, choice(t.normalisation),
       "of numbers: mean 0 and standard deviation 1 per channel, learned on train; as the task's "
       "public code does; or unchanged");
   add("keep_every", Affects::nothing, IntegerKey{&t.keep_every, 1, 1 << 20},

@@ -5,11 +5,6 @@
 
 namespace rotrnn {
 
-const char* target_name(TaskTarget target) {
-  constexpr const char* kNames[] = {"class", "value", "token_class", "forecast"};
-  return kNames[static_cast<size_t>(target)];
-}
-
 std::filesystem::path cache_folder(const TaskOptions& options) {
   if (!options.cache.empty() && options.cache != "none") return options.cache;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/data/tasks/listops/listops.h"
 
 namespace rotrnn {
@@ -17,20 +18,30 @@ struct SplitCounts {
 /// What a network predicts: the class of a sequence, values, the class of every step, or the next
 /// values at every step.
 enum class TaskTarget { label, value, token_label, forecast };
+template <>
+inline constexpr std::array kNames<TaskTarget>{"class", "value", "token_class", "forecast"};
 
 /// What one token of a text is.
 enum class TokenKind { characters, bytes };
+template <>
+inline constexpr std::array kNames<TokenKind>{"characters", "bytes"};
 
 /// How numbers get mean 0 and standard deviation 1: by those of each channel, learned
 /// on train; as the task's public code does; or not at all.
 enum class Scaling { standard, upstream, none };
+template <>
+inline constexpr std::array kNames<Scaling>{"standard", "upstream", "none"};
 
 /// How examples that come without a split get one; automatic: stratified for classes, by time for a
 /// forecast, else random.
 enum class SplitBy { automatic, stratified, random, group, time };
+template <>
+inline constexpr std::array kNames<SplitBy>{"automatic", "stratified", "random", "group", "time"};
 
 /// Where validation comes from when the data have none.
 enum class ValidationFrom { train, test };
+template <>
+inline constexpr std::array kNames<ValidationFrom>{"train", "test"};
 
 /// The settings of [task] in a config. Empty text: not given.
 struct TaskOptions {
@@ -72,9 +83,6 @@ struct TaskOptions {
   int64_t memory_mb = 1024;  // decoded data above this are kept in a file
   ListOpsOptions listops;
 };
-
-/// The name of a target in a config: "class", "value", "token_class", "forecast".
-const char* target_name(TaskTarget target);
 
 /// The folder for decoded data: task.cache, or the user's cache folder.
 std::filesystem::path cache_folder(const TaskOptions& options);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "rotrnn/kernels/block/block.h"
-#include "rotrnn/network/fused/kernel_names.h"
 #include "rotrnn/network/network.h"
 #include "rotrnn/spec/description.h"
 
@@ -17,8 +16,8 @@ kernels::BlockConfig block_config(const ModelOptions& options, const Description
     config.S = static_cast<size_t>(diagonal->states);
     config.bidirectional = diagonal->bidirectional();
   }
-  config.activation = to_kernels(options.activation);
-  config.norm = to_kernels(options.norm);
+  config.activation = options.activation;
+  config.norm = options.norm;
   config.prenorm = options.prenorm;
   config.batch_statistics = mode != Mode::evaluate;
   config.eps = kNormEpsilon;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/kernels/block/block.h"
 
 namespace rotrnn {
@@ -11,9 +12,13 @@ enum class Kernels {
   fused,      // the fused kernels, in float32
   reference,  // their plain twins, in double: slow, to compare with
 };
+template <>
+inline constexpr std::array kNames<Kernels>{"fused", "reference"};
 
 /// What forward keeps for backward: all that is expensive to recompute, or as little as can be.
 enum class MemoryMode { normal, low };
+template <>
+inline constexpr std::array kNames<MemoryMode>{"normal", "low"};
 
 /// Where the time of a step goes, for benchmarks.
 struct EngineTimes {

@@ -27,7 +27,7 @@ void add_block(TensorSpecs& out, const ModelOptions& m, int64_t index) {
   for (const char* name : {"norm.weight", "norm.bias"}) {
     out.parameters.push_back({at + name, {m.width}, ParameterGroup::no_decay});
   }
-  if (m.norm == NormKind::batch) {
+  if (m.norm == Norm::batch) {
     for (const char* name : {"norm.running_mean", "norm.running_var"}) {
       out.buffers.push_back({at + name, {m.width}});
     }

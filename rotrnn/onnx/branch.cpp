@@ -21,11 +21,11 @@ OnnxValue onnx_map(OnnxGraph& g, const OnnxSource& source, const std::string& na
 
 OnnxValue onnx_norm(OnnxGraph& g, const OnnxSource& source, const std::string& at,
                     const OnnxValue& x) {
-  const auto kind = source.facts().at("norm").get<std::string>();
-  if (kind == "none") return x;
+  const Norm kind = source.file().norm;
+  if (kind == Norm::none) return x;
   const OnnxValue scale = source.tensor(g, at + "norm.scale");
   const OnnxValue shift = source.tensor(g, at + "norm.shift");
-  if (kind == "affine") return g.add("Add", {g.add("Mul", {x, scale}), shift});
+  if (kind == Norm::batch) return g.add("Add", {g.add("Mul", {x, scale}), shift});
   return g.add("LayerNormalization", {x, scale, shift},
                {{"axis", int64_t{-1}}, {"epsilon", 1e-5f}});
 }
@@ -40,13 +40,13 @@ OnnxValue onnx_gelu(OnnxGraph& g, const OnnxValue& y) {
 
 OnnxValue onnx_activation(OnnxGraph& g, const OnnxSource& source, const std::string& at,
                           const OnnxValue& y) {
-  const std::string& kind = source.info().activation;
-  const OnnxValue h = kind == "exact_glu" ? exact_gelu(g, y) : onnx_gelu(g, y);
-  if (kind == "gelu") return h;
+  const Activation kind = source.file().activation;
+  const OnnxValue h = kind == Activation::exact_glu ? exact_gelu(g, y) : onnx_gelu(g, y);
+  if (!has_gate(kind)) return h;
   const OnnxValue gate = g.add("Sigmoid", {onnx_map(g, source, at + "gate", h)});
-  const OnnxValue value = kind == "half_glu1"   ? h
-                          : kind == "half_glu2" ? y
-                                                : onnx_map(g, source, at + "value", h);
+  const OnnxValue value = has_value(kind)                ? onnx_map(g, source, at + "value", h)
+                          : gated(kind) == Gated::hidden ? h
+                                                         : y;
   return g.add("Mul", {value, gate});
 }
 

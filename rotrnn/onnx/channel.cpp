@@ -126,7 +126,7 @@ OnnxSystem onnx_channels(OnnxGraph& g, const OnnxSource& source, const std::stri
                          const OnnxFrame& frame, const OnnxValue& u, const OnnxValue& state) {
   const runtime::ModelInfo& info = source.info();
   const int64_t D = info.width, N = info.states, before = (info.degree - 1) * D;
-  const bool inside = info.degree > 1 && source.facts().at("liquid") == "kb";
+  const bool inside = source.file().products_inside();
   const ChannelWeights weights(g, source, at);
   OnnxValue z = state, drive = u;
   Products p;

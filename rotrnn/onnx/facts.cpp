@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 namespace rotrnn {
 namespace {
 
@@ -66,10 +68,11 @@ std::vector<std::pair<std::string, std::string>> onnx_facts(const OnnxSource& so
   const auto put = [&out](const std::string& key, const json& value) {
     out.emplace_back(key, text_of(value));
   };
+  const nlohmann::ordered_json facts = model_facts(source.file());
   for (const char* key :
        {"layer", "task", "version", "width", "states", "depth", "activation", "bidirectional",
         "pooling", "input", "inputs", "target", "outputs", "classes"}) {
-    put(key, source.facts().at(key));
+    put(key, facts.at(key));
   }
   put("pairs", info.towers == 2);
   put("max_length", p.max_length);

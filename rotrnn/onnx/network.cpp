@@ -9,8 +9,6 @@
 namespace rotrnn {
 namespace {
 
-using runtime::Pooling;
-
 class Builder {
  public:
   Builder(const OnnxSource& source, OnnxKind kind)
@@ -190,7 +188,7 @@ class Builder {
   OnnxValue block(int64_t i, const OnnxValue& x) {
     const std::string at = fmt::format("blocks.{}.", i);
     g_.place(at);
-    const bool prenorm = source_.facts().at("prenorm").get<bool>();
+    const bool prenorm = source_.file().prenorm;
     const OnnxValue u = prenorm ? onnx_norm(g_, source_, at, x) : x;
     const auto system = info_.system == "diagonal" ? onnx_diagonal : onnx_channels;
     OnnxValue& state = states_[static_cast<size_t>(i)];

@@ -1,23 +1,23 @@
 #include "rotrnn/onnx/source.h"
 
-#include <cstring>
-
 namespace rotrnn {
 
 OnnxSource::OnnxSource(std::string bytes, const std::string& where)
-    : model_(runtime::Model::from_bytes(bytes, where)),
-      file_(SafeTensorFile::from_bytes(std::move(bytes), where)),
-      facts_(nlohmann::json::parse(file_.metadata().at("model"))) {}
+    : model_(runtime::Model::from_bytes(std::move(bytes), where)) {
+  ModelFile::each_tensor(file(), [this](const std::string& name, Numbers numbers,
+                                        const std::vector<int64_t>& shape, bool) {
+    if (!numbers.empty()) tensors_[name] = {numbers, shape};
+  });
+}
 
 std::vector<float> OnnxSource::numbers(const std::string& name) const {
-  const SafeTensor& tensor = file_.at(name);
-  std::vector<float> out(tensor.data.size() / sizeof(float));
-  std::memcpy(out.data(), tensor.data.data(), tensor.data.size());
-  return out;
+  const Numbers& numbers = tensors_.at(name).numbers;
+  return {numbers.begin(), numbers.end()};
 }
 
 OnnxValue OnnxSource::tensor(OnnxGraph& graph, const std::string& name) const {
-  return graph.tensor(name, file_.at(name).shape, numbers(name));
+  const Tensor& tensor = tensors_.at(name);
+  return graph.tensor(name, tensor.shape, tensor.numbers);
 }
 
 }  // namespace rotrnn

@@ -153,13 +153,13 @@ rotrnn_model_info describe(const rotrnn::runtime::ModelInfo& from) {
   info.bidirectional = from.bidirectional;
   info.pairs = from.towers == 2;
   switch (from.pooling) {
-    case rotrnn::runtime::Pooling::mean:
+    case rotrnn::Pooling::mean:
       info.pooling = ROTRNN_POOL_MEAN;
       break;
-    case rotrnn::runtime::Pooling::last:
+    case rotrnn::Pooling::last:
       info.pooling = ROTRNN_POOL_LAST;
       break;
-    case rotrnn::runtime::Pooling::none:
+    case rotrnn::Pooling::none:
       info.pooling = ROTRNN_POOL_NONE;
       break;
   }

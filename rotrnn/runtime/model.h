@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "rotrnn/runtime/visibility.h"
+#include "rotrnn/spec/kinds.h"
 
 /// Trained models where they are used: nothing but the C and C++ runtime.
 ///
@@ -21,8 +22,6 @@ class SafeTensorFile;
 
 namespace rotrnn::runtime {
 
-enum class Pooling { mean, last, none };
-
 /// What is in a model, for people and for callers that choose how to feed it.
 struct ModelInfo {
   std::string layer, activation, task, version;
@@ -35,22 +34,22 @@ struct ModelInfo {
   // Input: token numbers below `inputs`, or `inputs` channels in their natural units.
   bool tokens = false;
   int64_t inputs = 0;
-  bool text = false;                  // tokens are told from text by the model's vocabulary
+  bool text = false;                  // tokens are made from text by the model's vocabulary
   int64_t rate = 0;                   // samples a second; 0: not known
   std::vector<std::string> channels;  // their names; may be empty
-  int64_t keep_every = 1;             // so many steps of the input are one of the network
+  int64_t keep_every = 1;             // every k-th step of the input is one of the network
   int64_t max_length = 0;             // steps of a sequence that training kept; 0: all
   // Output: a number for each class, or values.
   bool classifies = true;
   int64_t outputs = 0;
-  std::vector<std::string> classes;  // names, one an output, where there are classes
+  std::vector<std::string> classes;  // one name per output, where there are classes
   std::vector<std::string> values;   // names of the values, where they have some
   int64_t horizon = 0;               // values are the next `horizon` steps of channels; 0: not so
-  bool per_step = false;             // trained to tell something at every step
+  bool per_step = false;             // trained to predict at every step
   int64_t towers = 1;                // sequences of one example: 2 for pairs
 };
 
-struct Network;  // the weights, laid out for the kernels
+struct PackedModel;  // the weights, laid out for the kernels
 
 /// A folded model, as `rotrnn export` writes it. Immutable: any number of threads may use one.
 class ROTRNN_API Model {
@@ -73,12 +72,12 @@ class ROTRNN_API Model {
   /// std::invalid_argument when the model does not take text.
   std::vector<int32_t> tokens(std::string_view text) const;
 
-  const Network& network() const { return *network_; }
+  const PackedModel& packed() const { return *packed_; }
 
  private:
   Model();
   static std::shared_ptr<const Model> make(const SafeTensorFile& file, const std::string& where);
-  std::unique_ptr<Network> network_;
+  std::unique_ptr<PackedModel> packed_;
 };
 
 }  // namespace rotrnn::runtime

@@ -9,7 +9,7 @@
 #include "rotrnn/base/threads.h"
 #include "rotrnn/kernels/block/activations.h"
 #include "rotrnn/kernels/block/pooling.h"
-#include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/packed_model.h"
 #include "rotrnn/runtime/wave.h"
 
 namespace rotrnn::runtime {
@@ -44,7 +44,7 @@ void check_offsets(std::span<const int64_t> offsets, int64_t steps, int64_t towe
 
 struct Scorer::Impl {
   std::shared_ptr<const Model> model;
-  const Network& n;
+  const PackedModel& n;
   size_t threads;
   kernels::Arena saved, scratch;
   struct Buffer {
@@ -60,7 +60,7 @@ struct Scorer::Impl {
 
   Impl(std::shared_ptr<const Model> m, int requested)
       : model(std::move(m)),
-        n(model->network()),
+        n(model->packed()),
         threads(static_cast<size_t>(requested > 0 ? requested : kernels::available_threads())) {
     buffers.resize(threads);
   }

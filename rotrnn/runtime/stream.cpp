@@ -9,7 +9,7 @@
 
 #include "rotrnn/base/subnormals.h"
 #include "rotrnn/base/text/utf8.h"
-#include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/packed_model.h"
 
 namespace rotrnn::runtime {
 namespace {
@@ -31,7 +31,7 @@ struct StateHeader {
   Position position;
 };
 
-void check_streams(const Network& n) {
+void check_streams(const PackedModel& n) {
   const std::string why = n.whole_only();
   if (why.empty()) return;
   throw std::invalid_argument(
@@ -43,7 +43,7 @@ void check_streams(const Network& n) {
 
 struct Stream::Impl {
   std::shared_ptr<const Model> model;
-  const Network& n;
+  const PackedModel& n;
   size_t rows;  // of a chunk
   Position position;
   // One piece of memory. A saved state holds states, sums and the position.
@@ -53,7 +53,7 @@ struct Stream::Impl {
   std::vector<kernels::StepState> many;  // states of the streams of push_each
 
   Impl(std::shared_ptr<const Model> m, size_t r)
-      : model(std::move(m)), n(model->network()), rows(r) {
+      : model(std::move(m)), n(model->packed()), rows(r) {
     check_streams(n);
     sums.assign(n.D(), 0.0);
     states.assign(n.blocks.size() * n.state_size() + n.D(), 0.0f);
@@ -414,7 +414,7 @@ void Stream::push_each(std::span<Stream* const> streams, std::span<const float> 
     stream->impl_->check_goes_on();
   }
   Impl& first = *streams[0]->impl_;
-  const Network& n = first.n;
+  const PackedModel& n = first.n;
   n.check_values(values);
   const size_t C = n.inputs(), D = n.D(), room = first.rows;
   if (values.size() != streams.size() * C) {

@@ -61,6 +61,7 @@ struct Preprocessing {
   int64_t horizon = 0;                   // of a forecast; 0: none
 
   bool tokens() const { return kind != Kind::values; }
+  bool text() const { return kind == Kind::bytes || kind == Kind::characters; }
 
   /// Of so many stored steps, those that max_length leaves.
   int64_t kept(int64_t steps) const;

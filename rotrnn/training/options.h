@@ -2,16 +2,22 @@
 
 #include <cstdint>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/network/engine.h"
 
 namespace rotrnn {
 
 /// How much a class counts in the loss: as often as it occurs, or all the same.
 enum class ClassWeights { none, balanced };
+template <>
+inline constexpr std::array kNames<ClassWeights>{"none", "balanced"};
 
 /// What training minimises (network/losses.h); automatic: cross_entropy for classes, mean_square
 /// for values.
 enum class TrainingLoss { automatic, cross_entropy, mean_square, mean_absolute, huber };
+template <>
+inline constexpr std::array kNames<TrainingLoss>{"automatic", "cross_entropy", "mean_square",
+                                                 "mean_absolute", "huber"};
 
 /// The settings of [training] in a config.
 struct TrainingOptions {

@@ -195,8 +195,7 @@ class Trainer {
         request_.config.task.name, data_.train.size(), data_.validation.size(), data_.test.size(),
         static_cast<double>(data_.train.total_length()) / static_cast<double>(data_.train.size())));
     say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {}", m.layer, m.depth,
-                    m.width, describe_layer(m), parameter_count(),
-                    options_.kernels == Kernels::fused ? "fused" : "reference",
+                    m.width, describe_layer(m), parameter_count(), name_of(options_.kernels),
                     counted(threads_, "thread")));
     if (!group_.alone()) {
       say(fmt::format("{} ranks share every batch of {}", group_.size(),

@@ -78,8 +78,8 @@ class DoubleLayer {
     map(longest_of(batch.offsets));
     config_ = {};
     config_.D = static_cast<size_t>(options_.width);
-    config_.norm = kernels::Norm::none;
-    config_.activation = kernels::Activation::none;
+    config_.norm = Norm::none;
+    config_.activation = Activation::none;
     config_.residual = false;
     values_ = {};
     values_.x = batch.u;

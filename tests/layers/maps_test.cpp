@@ -25,8 +25,8 @@ Outcome run(const Diagonal<double>& s, const kernels::PackedSequences& sequences
   kernels::BlockConfig c;
   c.D = static_cast<size_t>(s.width);
   c.S = static_cast<size_t>(s.states);
-  c.activation = kernels::Activation::none;
-  c.norm = kernels::Norm::none;
+  c.activation = Activation::none;
+  c.norm = Norm::none;
   c.residual = false;
   c.bidirectional = s.bidirectional();
   reference::BlockValues<double> v;

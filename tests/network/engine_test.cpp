@@ -70,7 +70,7 @@ TEST(FusedEngine, WorkspacesThatLiveTogetherDoNotShareMemory) {
     SCOPED_TRACE(layer);
     Case c = case_of(layer), other = c;
     other.lengths = {10, 20};
-    c.model.norm = other.model.norm = NormKind::layer;  // no statistics move
+    c.model.norm = other.model.norm = Norm::layer;  // no statistics move
     c.model.s4.max_length = other.model.s4.max_length = 300;
     testing::Problem a(c, 3), b(other, 3);
     Workspace one, two, three;
@@ -130,7 +130,7 @@ TEST(FusedEngine, LongSequencesKeepTheirDigits) {
     c.model.state = 8;
     c.model.rotrnn.heads = 2;
     c.model.depth = 1;
-    c.model.norm = NormKind::layer;
+    c.model.norm = Norm::layer;
     c.model.pooling = Pooling::last;
     c.model.rotrnn.init.theta_max = 3;
     c.shape = {InputKind::channels, 1, TargetKind::values, 2};

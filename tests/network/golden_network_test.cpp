@@ -24,7 +24,7 @@ Network golden_network(const nlohmann::json& json) {
   m.state = o.at("N");
   m.rotrnn.heads = o.at("H");
   m.depth = o.at("depth");
-  m.norm = o.at("norm") == "batch" ? NormKind::batch : NormKind::layer;
+  m.norm = o.at("norm") == "batch" ? Norm::batch : Norm::layer;
   m.prenorm = o.at("prenorm");
   m.activation = std::map<std::string, Activation>{{"half_glu1", Activation::half_glu1},
                                                    {"full_glu", Activation::full_glu},

@@ -132,7 +132,7 @@ Results run_twins(Network& network, const PassInput& in) {
   for (const auto& b : network.layout().buffers) {
     if (!b.integer) out[b.name] = detail::doubles(weights.find(b.name));
   }
-  for (size_t l = 0; l < pass.running().size() && m.norm == NormKind::batch; ++l) {
+  for (size_t l = 0; l < pass.running().size() && m.norm == Norm::batch; ++l) {
     const std::string at = fmt::format("blocks.{}.norm.running_", l);
     out[at + "mean"] = detail::doubles(pass.running()[l].first);
     out[at + "var"] = detail::doubles(pass.running()[l].second);

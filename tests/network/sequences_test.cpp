@@ -22,7 +22,7 @@ using Integers = std::vector<int64_t>;
 
 constexpr const char* kLayers[] = {"rotrnn", "lru", "s5", "s4d", "s4", "liquid_s4"};
 
-ModelOptions small(NormKind norm = NormKind::layer, const std::string& layer = "rotrnn") {
+ModelOptions small(Norm norm = Norm::layer, const std::string& layer = "rotrnn") {
   ModelOptions m;
   m.layer = layer;
   m.width = 6;
@@ -93,7 +93,7 @@ TEST(SequenceNetwork, PackedEqualsOneByOneWithLayerNorm) {
   for (const std::string layer : kLayers) {
     for (const bool prenorm : {true, false}) {
       SCOPED_TRACE(layer + (prenorm ? "" : ", norm behind"));
-      ModelOptions m = small(NormKind::layer, layer);
+      ModelOptions m = small(Norm::layer, layer);
       m.prenorm = prenorm;
       Network network(m, kTokens, 2);
       expect_packed_equals_alone(network, Mode::train, testing::run_twins<double>, 1e-12, 1e-9);
@@ -106,7 +106,7 @@ TEST(SequenceNetwork, PackedEqualsOneByOneWithLayerNorm) {
 TEST(SequenceNetwork, PackedEqualsOneByOneWithBatchNormInEvaluation) {
   for (const std::string layer : kLayers) {
     SCOPED_TRACE(layer);
-    Network network(small(NormKind::batch, layer), kTokens, 2);
+    Network network(small(Norm::batch, layer), kTokens, 2);
     // Running statistics that are not 0 and 1.
     for (float& x : network.weights().buffers()) x += 0.25f;
     expect_packed_equals_alone(network, Mode::evaluate, testing::run_twins<double>, 1e-12, 1e-9);
@@ -193,7 +193,7 @@ TEST(SequenceNetwork, LastPoolingReadsTheLastTokenAndMeanAveragesTheTrueLength) 
   for (const std::string layer : kLayers) {
     const Integers tokens = random_tokens(76);
     const auto of = [&](Pooling pooling) {
-      ModelOptions m = small(NormKind::layer, layer);
+      ModelOptions m = small(Norm::layer, layer);
       m.pooling = pooling;
       Network network(m, kTokens, 2);
       return outputs(network, kOffsets, tokens);
@@ -217,7 +217,7 @@ TEST(SequenceNetwork, LastPoolingReadsTheLastTokenAndMeanAveragesTheTrueLength) 
 
 TEST(SequenceNetwork, StatesHandedOverContinueTheSequence) {
   for (const std::string layer : {"rotrnn", "lru", "s5", "s4d"}) {
-    ModelOptions m = small(NormKind::layer, layer);
+    ModelOptions m = small(Norm::layer, layer);
     m.bidirectional = false;
     m.pooling = Pooling::none;
     Network network(m, kTokens, 2);
@@ -259,7 +259,7 @@ TEST(SequenceNetwork, StatesHandedOverContinueTheSequence) {
 TEST(SequenceNetwork, EmptyBatchGivesNothing) {
   for (const Kernels kernels : {Kernels::fused, Kernels::reference}) {
     for (const std::string layer : kLayers) {
-      Network network(small(NormKind::batch, layer), kTokens, 2);
+      Network network(small(Norm::batch, layer), kTokens, 2);
       network.engine.kernels = kernels;
       const std::vector<float> before = network.weights().buffers();
       const Integers none{0};
@@ -317,7 +317,7 @@ TEST(SequenceNetwork, WrongInputIsRefused) {
   forward.bidirectional = false;
   Network one_way(forward, kTokens, 2);
   refused(one_way, input, "has no reverse state");
-  Network convolution(small(NormKind::layer, "s4"), kTokens, 2);
+  Network convolution(small(Norm::layer, "s4"), kTokens, 2);
   refused(convolution, input, "s4 runs as a convolution");
 
   ModelOptions m = small();

@@ -17,7 +17,7 @@ namespace {
 using testing::Doubles;
 using testing::relative_error;
 
-ModelOptions small(NormKind norm = NormKind::layer) {
+ModelOptions small(Norm norm = Norm::layer) {
   ModelOptions m;
   m.width = 6;
   m.state = 10;
@@ -72,7 +72,7 @@ TEST(NetworkWeights, AreInGroupsByTheirNames) {
 
 // Every parameter has a place of its own, and those of a group are neighbours.
 TEST(NetworkWeights, FillTheFlatArray) {
-  ModelOptions m = small(NormKind::batch);
+  ModelOptions m = small(Norm::batch);
   m.layer = "s5";
   m.s5.blocks = 1;
   m.s5.groups = S5Groups::b_and_c_decay;
@@ -145,7 +145,7 @@ TEST(Dropout, OfANetworkFollowsItsKey) {
 
 // The first block by the paper's equations, on the normalised input: dense A = P Θ Pᵀ.
 TEST(StateNorms, AreThoseOfTheHiddenStateAndLeaveNoTrace) {
-  ModelOptions m = small(NormKind::batch);
+  ModelOptions m = small(Norm::batch);
   m.dropout = 0.4;
   m.state = 12;  // heads of three pairs
   Network network(m, kTokens, 2);

@@ -120,16 +120,16 @@ class Case:
             want.append(logits[:, at:at + n] if every else logits[:, at + n - 1])
             at += n
         steps = [feed(self.model, rows[:, t]) for t in range(rows.shape[1])]
-        steps = [logits[:, t] for t in range(rows.shape[1])]
+        expected = [logits[:, t] for t in range(rows.shape[1])]
         start = zeros(onnx.load(self.file("chunk")).graph, 2)
         calls[0].update(start)
         self.jobs.append(dict(file=self.file("chunk"), calls=calls))
         self.want.append(want)
         self.jobs.append(dict(file=self.file("step"), calls=steps[at:], go_on=True))
-        self.want.append(steps[at:])
+        self.want.append(expected[at:])
         # Of the chunk graph's streams the last job is independent.
         self.jobs.append(dict(file=self.file("step"), calls=[{**steps[0], **start}, *steps[1:8]]))
-        self.want.append(steps[:8])
+        self.want.append(expected[:8])
 
     def file(self, graph):
         return str(GRAPHS / f"{self.stem}.{graph}.onnx")

@@ -677,7 +677,7 @@ TEST(AdamW, TrainsWithModulesOfTorchAround) {
 TEST(NetworkModule, DropsByItsKeyInTrainingOnly) {
   ModelOptions o = small_model();
   o.dropout = 0.5;
-  o.norm = NormKind::layer;
+  o.norm = Norm::layer;
   nn::Network net(o, kValues);
   const Tensor x = randn({20, 3});
   const Offsets offsets{0, 8, 20};

@@ -136,7 +136,7 @@ TEST(Train, AccumulationWithLayerNormEqualsTheWholeBatch) {
   const Folder folder;
   for (const auto weights : {ClassWeights::none, ClassWeights::balanced}) {
     Config config = tiny_config();
-    config.model.norm = NormKind::layer;
+    config.model.norm = Norm::layer;
     config.training.steps = 3;
     config.training.evaluate_every = 3;
     config.training.class_weights = weights;

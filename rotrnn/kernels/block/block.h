@@ -9,6 +9,7 @@
 #include "rotrnn/kernels/block/plan.h"
 #include "rotrnn/kernels/gemm/gemm.h"
 #include "rotrnn/spec/description.h"
+#include "rotrnn/spec/kinds.h"
 
 /// The fused block on packed ragged batches: letters D (width), S (complex states), n (tokens).
 ///
@@ -30,14 +31,6 @@
 /// OutputGradient / BlockGradients::pending likewise backwards, no pass over x is made outside the
 /// tiles. Both are optional.
 namespace rotrnn::kernels {
-
-enum class Activation { full_glu, exact_glu, half_glu1, half_glu2, gelu, none };
-enum class Norm { none, batch, layer };
-
-/// Whether there is a value branch W1 besides the gate W2.
-constexpr bool has_value(Activation a) {
-  return a == Activation::full_glu || a == Activation::exact_glu;
-}
 
 /// What forward keeps for backward: nothing (inference), all that is expensive to recompute, or
 /// only the states at tile boundaries (backward then recomputes tile by tile).

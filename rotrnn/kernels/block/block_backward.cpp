@@ -141,7 +141,7 @@ void BlockBackward::activation_backward(const Tile& t, const View& u, const View
             D);
   const float* s = full() ? gate.data + D : gate.data;
   if (glu()) {
-    const View q = full() ? gate : config.activation == Activation::half_glu1 ? b.h : y;
+    const View q = full() ? gate : gated(config.activation) == Gated::hidden ? b.h : y;
     float* ds = full() ? b.dgate.data + D : b.dgate.data;
     simd.gate_backward(dout.data, dout.ld, mask2(t), q.data, q.ld, s, gate.ld,
                        full() ? b.dgate.data : nullptr, b.dgate.ld, ds, b.dgate.ld, bias_sum,
@@ -158,8 +158,8 @@ void BlockBackward::activation_backward(const Tile& t, const View& u, const View
     }
   }
   simd.preactivate_backward(b.dy.data, b.dy.ld, b.d.data, b.d.ld, dout.data, dout.ld, mask2(t), s,
-                            gate.ld, config.activation == Activation::half_glu1,
-                            config.activation == Activation::half_glu2, u.data, u.ld, D_sum, e_sum,
+                            gate.ld, gated(config.activation) == Gated::hidden,
+                            gated(config.activation) == Gated::output, u.data, u.ld, D_sum, e_sum,
                             t.rows, D);
   flush(bias_sum, sums.glu_bias, G);
   flush(D_sum, sums.D, D);

@@ -10,16 +10,8 @@
 namespace rotrnn::kernels {
 
 size_t glu_width(const BlockConfig& config) {
-  switch (config.activation) {
-    case Activation::full_glu:
-    case Activation::exact_glu:
-      return 2 * config.D;
-    case Activation::gelu:
-    case Activation::none:
-      return 0;
-    default:
-      return config.D;
-  }
+  if (!has_gate(config.activation)) return 0;
+  return has_value(config.activation) ? 2 * config.D : config.D;
 }
 
 // 96 rows: a multiple of the 6 and 12 rows of the micro-kernels; the weights (0.3–1.3 MB, from L3)

@@ -116,7 +116,7 @@ void BlockForward::output_tile(const Tile& t, const View& u, const View* z, Thre
     const View g = saved.gate != nullptr ? at({saved.gate, G}, t) : b.gate;
     gemm.multiply(g.data, g.ld, b.h.data, b.h.ld, packed.glu, t.rows, D, G, false);
     clock.mark(Stage::glu);
-    const View q = full() ? g : config.activation == Activation::half_glu1 ? b.h : y;
+    const View q = full() ? g : gated(config.activation) == Gated::hidden ? b.h : y;
     float* s = full() ? g.data + D : g.data;
     simd.gate(q.data, q.ld, full() ? parameters.value_bias : nullptr, s, g.ld, parameters.gate_bias,
               mask2(t), x.data, x.ld, out.data, out.ld, t.rows, D, statistics);

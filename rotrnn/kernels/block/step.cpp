@@ -123,7 +123,7 @@ void StepBlock::finish(float* x, const float* u, float* y, size_t rows, float* s
   } else {
     product(h, D, glu_, G, nullptr, rows, g);
     const bool full = has_value(config_.activation);
-    float* const q = full ? g : config_.activation == Activation::half_glu1 ? h : y;
+    float* const q = full ? g : gated(config_.activation) == Gated::hidden ? h : y;
     simd_->gate(q, full ? G : D, full ? parameters_.value_bias : nullptr, full ? g + D : g, G,
                 parameters_.gate_bias, nullptr, x, D, x, D, rows, D, nullptr);
   }

@@ -346,11 +346,11 @@ BlockTrace<T> block_forward(const BlockConfig& c, const PackedSequences& sequenc
   } else {
     f.s = product(f.h, transpose(p.gate_weight, D, D), n, D, D);
     for (size_t i = 0; i < n * D; ++i) f.s[i] = sigmoid(f.s[i] + at_or(p.gate_bias, i % D, T(0)));
-    if (exact || c.activation == Activation::full_glu) {
+    if (has_value(c.activation)) {
       f.p = product(f.h, transpose(p.value_weight, D, D), n, D, D);
       for (size_t i = 0; i < n * D; ++i) f.p[i] += at_or(p.value_bias, i % D, T(0));
     } else {
-      f.p = c.activation == Activation::half_glu1 ? f.h : f.y;
+      f.p = gated(c.activation) == Gated::hidden ? f.h : f.y;
     }
     for (size_t i = 0; i < n * D; ++i) {
       f.out[i] += f.p[i] * f.s[i] * (exact ? T(1) : mask(mask2, i));
@@ -444,7 +444,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const PackedSequences& seque
     }
     g.gate_weight = product(transpose(ds, n, D), f.h, D, n, D);
     dh = product(ds, p.gate_weight, n, D, D);
-    if (exact || c.activation == Activation::full_glu) {
+    if (has_value(c.activation)) {
       g.value_weight = product(transpose(dp, n, D), f.h, D, n, D);
       const auto more = product(dp, p.value_weight, n, D, D);
       for (size_t i = 0; i < n * D; ++i) {
@@ -452,7 +452,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const PackedSequences& seque
         if (!g.value_bias.empty()) g.value_bias[i % D] += dp[i];
       }
     } else {
-      Values<T>& direct = c.activation == Activation::half_glu1 ? dh : dy;
+      Values<T>& direct = gated(c.activation) == Gated::hidden ? dh : dy;
       for (size_t i = 0; i < n * D; ++i) direct[i] += dp[i];
     }
   }

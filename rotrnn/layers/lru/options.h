@@ -3,10 +3,14 @@
 #include <cstdint>
 #include <numbers>
 
+#include "rotrnn/base/enum_names.h"
+
 namespace rotrnn {
 
 /// Whether the scale of an LRU's input is a parameter, or computed from λ in every pass.
 enum class LruGamma { learned, fixed };
+template <>
+inline constexpr std::array kNames<LruGamma>{"learned", "fixed"};
 
 /// Settings of an LRU layer.
 struct LruOptions {

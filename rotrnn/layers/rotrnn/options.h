@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <numbers>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/kernels/maps/normalisation.h"
 
 namespace rotrnn {
@@ -11,12 +12,20 @@ using kernels::Normalisation;
 
 /// Whole sets of initial values; `automatic` choices of RotRNNInit follow it.
 enum class InitPreset { paper, authors };
+template <>
+inline constexpr std::array kNames<InitPreset>{"paper", "authors"};
 /// Distribution of γ: uniform on the ring between the radii, or uniform in log(-log γ).
 enum class GammaInit { automatic, ring, log_uniform };
+template <>
+inline constexpr std::array kNames<GammaInit>{"automatic", "ring", "log_uniform"};
 /// Whether θ itself is the parameter, or its logarithm.
 enum class ThetaForm { automatic, plain, log };
+template <>
+inline constexpr std::array kNames<ThetaForm>{"automatic", "plain", "log"};
 /// Standard deviation of a matrix at the start: by its own fan-in, or as in the authors' code.
 enum class MatrixInit { automatic, paper, authors };
+template <>
+inline constexpr std::array kNames<MatrixInit>{"automatic", "paper", "authors"};
 
 /// Initial values of a RotRNN layer.
 struct RotRNNInit {

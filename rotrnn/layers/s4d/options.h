@@ -2,12 +2,15 @@
 
 #include <cstdint>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/layers/state_space/discretisation.h"
 
 namespace rotrnn {
 
 /// Λ at the start: evenly spaced frequencies, S4D-Inv's, or those of HiPPO-N.
 enum class S4DInit { lin, inv, legs };
+template <>
+inline constexpr std::array kNames<S4DInit>{"lin", "inv", "legs"};
 
 /// Settings of an S4D layer.
 struct S4DOptions {

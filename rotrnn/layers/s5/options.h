@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "rotrnn/base/enum_names.h"
 #include "rotrnn/layers/state_space/discretisation.h"
 
 namespace rotrnn {
@@ -9,8 +10,14 @@ namespace rotrnn {
 /// Distribution of C at the start; the first two are drawn in the basis of HiPPO, the last in its
 /// eigenbasis.
 enum class S5CInit { lecun_normal, trunc_standard_normal, complex_normal };
+template <>
+inline constexpr std::array kNames<S5CInit>{"lecun_normal", "trunc_standard_normal",
+                                            "complex_normal"};
 /// Which learning rate and decay B, C and D get; see docs/layers.md.
 enum class S5Groups { standard, b_and_c_decay, b_fast_and_c_decay, no_bc_decay };
+template <>
+inline constexpr std::array kNames<S5Groups>{"standard", "BandCdecay", "BfastandCdecay",
+                                             "noBCdecay"};
 
 /// Settings of an S5 layer.
 struct S5Options {

@@ -155,7 +155,7 @@ void FusedPass::set_norms(const Context& context) {
   norm_.clear();
   for (const auto& b : parts_.blocks) {
     norm_.push_back(b.norm);
-    if (context.options.norm == NormKind::layer || input_.mode != Mode::evaluate) continue;
+    if (context.options.norm == Norm::layer || input_.mode != Mode::evaluate) continue;
     LinearParts<float>& affine = norm_.back();
     affine = {saved_.take<float>(width), saved_.take<float>(width)};
     for (size_t d = 0; d < width; ++d) {
@@ -206,7 +206,7 @@ void FusedPass::move_statistics(const Context& context, size_t block) const {
 void FusedPass::run_blocks(const Context& context) {
   kernels::BlockConfig c = config(context);
   const size_t depth = blocks_.size(), D = c.D;
-  const bool batch_norm = c.norm == kernels::Norm::batch && c.batch_statistics;
+  const bool batch_norm = c.norm == Norm::batch && c.batch_statistics;
   std::vector<double> statistics[2] = {std::vector<double>(1 + 2 * D),
                                        std::vector<double>(1 + 2 * D)};
   for (size_t l = 0; l < depth; ++l) {

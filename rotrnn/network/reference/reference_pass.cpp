@@ -74,7 +74,7 @@ void TwinPass<T>::run_block(const ModelOptions& m, const Weights& weights, const
   const bool diagonal = std::holds_alternative<Diagonal<T>>(described(maps, block, T()));
   const States initial = input_.initial.empty() ? States() : input_.initial[block];
   if (diagonal) v.initial = initial.forward, v.initial_reverse = initial.reverse;
-  const bool batch_norm = m.norm == NormKind::batch;
+  const bool batch_norm = m.norm == Norm::batch;
   Values mean = find<T>(weights, in_block(block, "norm.running_mean"));
   Values variance = find<T>(weights, in_block(block, "norm.running_var"));
   if (batch_norm && input_.mode == Mode::evaluate) {  // a = weight/√(var + ε), c = bias - mean·a
@@ -254,7 +254,7 @@ typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, Net
     } else {
       std::get<Channel<T>>(descriptions[l]).D = g.D;
     }
-    if (m.norm == NormKind::batch && input_.mode == Mode::evaluate) {
+    if (m.norm == Norm::batch && input_.mode == Mode::evaluate) {
       const Values mean = find<T>(weights, in_block(l, "norm.running_mean"));
       const Values variance = find<T>(weights, in_block(l, "norm.running_var"));
       for (size_t d = 0; d < D; ++d) {

@@ -30,7 +30,7 @@ const char* group_name(ParameterGroup group) {
 double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
   const double depth = static_cast<double>(m.depth), states = (m.bidirectional ? 2 : 1) * N;
-  const double gates = m.activation == Activation::gelu ? 0 : has_value(m.activation) ? 2 : 1;
+  const double gates = has_value(m.activation) ? 2 : has_gate(m.activation) ? 1 : 0;
   if (t.kernels == Kernels::fused) {
     // A block's input, and unless they are computed again its output before the activation, its
     // gates and its states; the last output and two gradients. Channels keep no states, but see
@@ -94,7 +94,7 @@ double useful_flops_per_token(const ModelOptions& m) {
   // A channel's state does 6 multiply-adds for a complex number, half of N of them.
   const bool channels = has_channels(m);
   const double layer = (channels ? (m.bidirectional ? 12 : 6) : m.bidirectional ? 6 : 4) * D * N;
-  const double gates = m.activation == Activation::gelu ? 0 : has_value(m.activation) ? 4 : 2;
+  const double gates = has_value(m.activation) ? 4 : has_gate(m.activation) ? 2 : 0;
   return 3 * static_cast<double>(m.depth) * (layer + gates * D * D);
 }
 

@@ -172,7 +172,7 @@ void check_sizes(const CheckpointHeader& header, const SafeTensorFile& weights) 
   }
   const double D = static_cast<double>(m.width), N = static_cast<double>(m.state);
   double least = D * N;
-  if (m.activation != Activation::gelu) least += D * D;
+  if (has_gate(m.activation)) least += D * D;
   if (m.layer == "rotrnn") least += N * N / static_cast<double>(m.rotrnn.heads);
   for (size_t i = 0; i < count.size(); ++i) {
     if (count[i] != count[0] || static_cast<double>(count[i]) < least) {

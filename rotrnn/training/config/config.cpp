@@ -249,7 +249,7 @@ void check_target(const Config& config) {
     refuse(where_set(config, "model.pooling"),
            fmt::format("task.target = \"{}\" needs an output for every step; set model.pooling = "
                        "\"none\"",
-                       target_name(target)));
+                       name_of(target)));
   }
   if (!per_token && m.pooling == Pooling::none) {
     refuse(where_set(config, "model.pooling"),

@@ -32,18 +32,16 @@ void bind_model(const Section& add, ModelOptions& m) {
   add("heads", IntegerKey{&m.rotrnn.heads, 1},
       "RotRNN: H, rotations in a layer; N / H is at least 2");
   add("depth", IntegerKey{&m.depth, 1, 1000}, "number of blocks");
-  add("activation",
-      choice(m.activation, {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"}),
-      "what follows the layer in a block");
-  add("norm", choice(m.norm, {"batch", "layer"}), "normalisation in a block");
+  add("activation", choice(m.activation), "what follows the layer in a block");
+  add("norm", choice(m.norm), "normalisation in a block");
   add("norm_momentum", NumberKey{&m.norm_momentum, 0, 1},
       "share of the old running statistics that a step of batch norm keeps");
   add("prenorm", &m.prenorm, "normalise before the layer; false: after the residual sum");
   add("dropout", NumberKey{&m.dropout, 0, 1}, "probability; one mask per sequence and channel");
   add("bidirectional", &m.bidirectional, "run every layer in both directions");
-  add("pooling", choice(m.pooling, {"mean", "last", "none"}),
+  add("pooling", choice(m.pooling),
       "how a sequence becomes one vector; none: an output for every token");
-  add("normalisation", choice(m.rotrnn.normalisation, {"xi", "alpha", "none"}),
+  add("normalisation", choice(m.rotrnn.normalisation),
       "RotRNN: how the input is scaled; xi is the paper's");
   add("c", NumberKey{&m.rotrnn.c, 0, 1e6, true},
       "RotRNN: mean square norm of a head's state to aim at");
@@ -53,49 +51,44 @@ void bind_model(const Section& add, ModelOptions& m) {
 }
 
 void bind_init(const Section& add, RotRNNInit& i) {
-  add("preset", choice(i.preset, {"paper", "authors"}),
+  add("preset", choice(i.preset),
       "what the automatic choices below follow: the paper's text or its authors' code");
   add("gamma_min", NumberKey{&i.gamma_min, 0, 1}, "smallest decay γ at the start");
   add("gamma_max", NumberKey{&i.gamma_max, 0, 1, true}, "largest decay γ at the start");
   add("theta_max", NumberKey{&i.theta_max, 0, 1e3, true}, "largest angle θ at the start");
-  add("gamma_init", choice(i.gamma_init, {"automatic", "ring", "log_uniform"}),
+  add("gamma_init", choice(i.gamma_init),
       "distribution of γ: on the ring (paper), or uniform in log(-log γ) (authors)");
-  add("theta_form", choice(i.theta_form, {"automatic", "plain", "log"}),
+  add("theta_form", choice(i.theta_form),
       "whether θ (paper) or its logarithm (authors) is the parameter");
-  add("bc_init", choice(i.bc_init, {"automatic", "paper", "authors"}),
-      "standard deviation of B and C");
-  add("m_init", choice(i.m_init, {"automatic", "paper", "authors"}), "standard deviation of M");
+  add("bc_init", choice(i.bc_init), "standard deviation of B and C");
+  add("m_init", choice(i.m_init), "standard deviation of M");
 }
 
 void bind_lru(const Section& add, LruOptions& l) {
   add("r_min", NumberKey{&l.r_min}, "LRU: smallest modulus of λ at the start");
   add("r_max", NumberKey{&l.r_max}, "LRU: largest modulus of λ at the start, at most 1");
   add("max_phase", NumberKey{&l.max_phase, 0, 1e3, true}, "LRU: largest angle of λ at the start");
-  add("gamma", choice(l.gamma, {"learned", "fixed"}),
+  add("gamma", choice(l.gamma),
       "LRU: scale of the input, a parameter (paper), or √(1 - abs(λ)²) in every pass (RotRNN's "
       "authors)");
 }
 
 void bind_s5(const Section& add, S5Options& s) {
   add("blocks", IntegerKey{&s.blocks, 1}, "S5: J, HiPPO blocks in the state; N / J is even");
-  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
-      "S5: zero-order hold, or the bilinear rule");
-  add("c_init", choice(s.c_init, {"lecun_normal", "trunc_standard_normal", "complex_normal"}),
-      "S5: distribution of C at the start");
+  add("discretisation", choice(s.discretisation), "S5: zero-order hold, or the bilinear rule");
+  add("c_init", choice(s.c_init), "S5: distribution of C at the start");
   add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S5: smallest time step at the start");
   add("dt_max", NumberKey{&s.dt_max, 0, 1e3, true}, "S5: largest time step at the start");
   add("clip", &s.clip, "S5: keep the real parts of Λ at -1e-4 or below");
   add("step_rescale", NumberKey{&s.step_rescale, 0, 1e3, true},
       "S5: multiplies the time steps; 2 at half the sampling rate");
-  add("groups", choice(s.groups, {"standard", "BandCdecay", "BfastandCdecay", "noBCdecay"}),
-      "S5: learning rates and decay of B, C and D; docs/layers.md");
+  add("groups", choice(s.groups), "S5: learning rates and decay of B, C and D; docs/layers.md");
   add("dt_global", &s.dt_global, "S5: the time steps at the global rate, with decay");
 }
 
 void bind_s4d(const Section& add, S4DOptions& s) {
-  add("init", choice(s.init, {"lin", "inv", "legs"}), "S4D: frequencies at the start");
-  add("discretisation", choice(s.discretisation, {"zoh", "bilinear"}),
-      "S4D: zero-order hold, or the bilinear rule");
+  add("init", choice(s.init), "S4D: frequencies at the start");
+  add("discretisation", choice(s.discretisation), "S4D: zero-order hold, or the bilinear rule");
   add("tied", &s.tied, "S4D: one Λ and B for all channels");
   add("train_b", &s.train_b, "S4D: false keeps B as it starts");
   add("dt_min", NumberKey{&s.dt_min, 0, 1e3, true}, "S4D: smallest time step at the start");
@@ -119,12 +112,12 @@ void bind_s4(const Section& add, S4Options& s) {
 }
 
 void bind_liquid_s4(const Section& add, LiquidS4Options& l) {
-  add("form", choice(l.form, {"pb", "kb"}),
+  add("form", choice(l.form),
       "Liquid-S4: products of inputs as they are, or through the kernel of S4");
-  add("mode", choice(l.mode, {"causal", "reference"}),
+  add("mode", choice(l.mode),
       "Liquid-S4: products of an input with those before it; reference: as the authors' code, not "
       "causal");
-  add("coefficient", choice(l.coefficient, {"power", "reference"}),
+  add("coefficient", choice(l.coefficient),
       "Liquid-S4: coefficients of the products, of the theory or of the authors' code");
   add("degree", IntegerKey{&l.degree, 2, kMostDegree}, "Liquid-S4: inputs in the longest product");
   add("train_liquid", &l.train_liquid,
@@ -138,12 +131,11 @@ void bind_training(const Section& add, TrainingOptions& t) {
       "instead: fill a step with sequences up to this many tokens; 0: by count");
   add("accumulate", IntegerKey{&t.accumulate, 1},
       "parts that a batch is computed in, to save memory; divides the batch");
-  add("loss",
-      choice(t.loss, {"automatic", "cross_entropy", "mean_square", "mean_absolute", "huber"}),
+  add("loss", choice(t.loss),
       "what training minimises; automatic: cross_entropy for classes, mean_square for values");
   add("huber_delta", NumberKey{&t.huber_delta, 0, 1e6, true},
       "huber: errors above this, in standard deviations of a target, count linearly");
-  add("class_weights", choice(t.class_weights, {"none", "balanced"}),
+  add("class_weights", choice(t.class_weights),
       "balanced: rare classes count as much as frequent ones in the loss");
   add("global_lr", NumberKey{&t.global_lr, 0, 1e3}, "largest learning rate of most parameters");
   add("recurrent_lr", NumberKey{&t.recurrent_lr, 0, 1e3},
@@ -167,11 +159,10 @@ void bind_training(const Section& add, TrainingOptions& t) {
   add("tensorboard", &t.tensorboard,
       "write the numbers of metrics.jsonl to an event file of TensorBoard too");
   add("threads", IntegerKey{&t.threads, 0, 4096}, "0: as many as the process may use");
-  add("kernels", choice(t.kernels, {"fused", "reference"}),
+  add("kernels", choice(t.kernels),
       "what does the sequence work: the fused kernels, or their plain twins in double, to compare "
       "with (slow)");
-  add("memory", choice(t.memory, {"normal", "low"}),
-      "low: keep less for the backward pass and compute it again");
+  add("memory", choice(t.memory), "low: keep less for the backward pass and compute it again");
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ namespace {
 constexpr int64_t kEvaluationTokens = 32768;
 
 // Sums over the batches of an evaluation.
-class Scorer {
+class ScoreSums {
  public:
-  Scorer(const DataShape& shape, const Preprocessing& preprocessing, LossOptions loss)
+  ScoreSums(const DataShape& shape, const Preprocessing& preprocessing, LossOptions loss)
       : shape_(shape), preprocessing_(preprocessing), loss_(std::move(loss)) {
     scores_.classes = shape.target == TargetKind::classes;
     if (scores_.classes) {
@@ -164,7 +164,7 @@ Scores evaluate(Network& network, Workspace& workspace, const LossOptions& loss,
   std::vector<int64_t> order = take_shard(lengths, group ? group->shard() : Shard{});
   std::stable_sort(order.begin(), order.end(),
                    [&](int64_t a, int64_t b) { return examples.length(a) < examples.length(b); });
-  Scorer scorer(network.shape(), examples.preprocessing(), loss);
+  ScoreSums scorer(network.shape(), examples.preprocessing(), loss);
   for (size_t begin = 0; begin < order.size();) {
     size_t end = begin;
     for (int64_t tokens = 0; end < order.size(); ++end) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "rotrnn/base/random.h"
@@ -12,8 +11,9 @@
 #include "rotrnn/layers/layer_table.h"
 #include "rotrnn/network/reference/reference_pass.h"
 #include "rotrnn/network/tensors.h"
-#include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/packed_model.h"
 #include "rotrnn/runtime/score.h"
+#include "rotrnn/spec/model_file.h"
 #include "rotrnn/training/checkpoint/network_checkpoint.h"
 #include "rotrnn/version.h"
 
@@ -22,19 +22,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kActivations[] = {"half_glu1", "full_glu", "half_glu2", "gelu", "exact_glu"};
-constexpr const char* kPoolings[] = {"mean", "last", "none"};
-
-/// A tensor of the file, with memory of its own.
-struct FoldedTensor {
-  std::string name;
-  std::vector<int64_t> shape;
-  std::vector<float> values;
-};
-
 // A batch norm in front of a system that mixes channels goes into W.
 bool folds_norm(const ModelOptions& options) {
-  return options.prenorm && options.norm == NormKind::batch && !layer_kind(options.layer).channels;
+  return options.prenorm && options.norm == Norm::batch && !layer_kind(options.layer).channels;
 }
 
 // The norm of a block as a scale and a shift, in double: a batch norm with its running statistics.
@@ -48,7 +38,7 @@ Affine affine_of(const ModelOptions& m, const Weights& weights, const std::strin
     return std::vector<double>(found.begin(), found.end());
   };
   Affine out{get("weight"), get("bias")};
-  if (m.norm == NormKind::layer) return out;
+  if (m.norm == Norm::layer) return out;
   const auto mean = get("running_mean"), variance = get("running_var");
   for (size_t d = 0; d < mean.size(); ++d) {
     out.scale[d] /= std::sqrt(variance[d] + kNormEpsilon);
@@ -74,100 +64,69 @@ void fold_norm(const Affine& norm, Diagonal<double>& s) {
   }
 }
 
-// The tensors of a block; what training needed and the network does not is multiplied out.
-void fold_block(const ModelOptions& m, size_t block, Weights& weights,
-                std::vector<FoldedTensor>& out) {
+// The fields of a system in float32, kept by the file.
+template <class From, class To>
+void keep_system(const From& from, To& to, ModelFile& file) {
+  to.width = from.width, to.states = from.states;
+  each_pair(from, to, [&](const char*, const auto& values, Numbers& numbers) {
+    numbers = file.keep(values);
+  });
+}
+
+// Empty where the network has no such map.
+LinearNumbers keep_linear(const Weights& weights, const std::string& name, ModelFile& file) {
+  return {file.keep(weights.find(name + ".weight")), file.keep(weights.find(name + ".bias"))};
+}
+
+// A block without what training needed and the network does not.
+ModelFile::Block fold_block(const ModelOptions& m, size_t block, Weights& weights,
+                            ModelFile& file) {
   const std::string at = fmt::format("blocks.{}.", block);
   Recurrence recurrence = layer_kind(m.layer).recurrence(m, layer_values(m, block, weights), true);
   const Affine norm = affine_of(m, weights, at);
-  const auto add = [&](const std::string& name, const auto& values, std::vector<int64_t> shape) {
-    if (values.empty()) return;
-    out.push_back({at + name, std::move(shape), {values.begin(), values.end()}});
-  };
+  ModelFile::Block out;
   if (auto* diagonal = std::get_if<Diagonal<double>>(&recurrence)) {
     if (folds_norm(m)) fold_norm(norm, *diagonal);
+    keep_system(*diagonal, out.system.emplace<0>(), file);
+  } else {
+    const auto& channels = std::get<ChannelSteps>(recurrence);
+    auto& system = out.system.emplace<1>();
+    keep_system(channels, system, file);
+    system.orders = channels.orders;
+    system.liquid_inside = channels.liquid_inside;
   }
-  std::visit(
-      [&](const auto& r) {
-        r.each([&](const char* name, const std::vector<double>& values,
-                   std::initializer_list<int64_t> shape) { add(name, values, shape); });
-      },
-      recurrence);
   if (!folds_norm(m)) {
-    add("norm.scale", norm.scale, {m.width});
-    add("norm.shift", norm.shift, {m.width});
+    out.norm_scale = file.keep(norm.scale);
+    out.norm_shift = file.keep(norm.shift);
   }
-  for (const char* name : {"value.weight", "value.bias", "gate.weight", "gate.bias"}) {
-    const auto* p = weights.layout().find(at + name);
-    if (p != nullptr) add(name, weights.parameters().of(*p), p->shape);
-  }
+  out.value = keep_linear(weights, at + "value", file);
+  out.gate = keep_linear(weights, at + "gate", file);
+  return out;
 }
 
-std::vector<FoldedTensor> fold(Network& network) {
+ModelFile fold(const CheckpointHeader& header, Network& network) {
+  const ModelOptions& m = network.options();
   Weights& weights = network.weights();
-  std::vector<FoldedTensor> out;
-  const auto add = [&](const char* name) {
-    const auto* p = weights.layout().find(name);
-    if (p == nullptr) return;
-    const auto values = weights.parameters().of(*p);
-    out.push_back({name, p->shape, {values.begin(), values.end()}});
-  };
-  add("encoder.weight");
-  add("encoder.bias");
-  for (int64_t i = 0; i < network.options().depth; ++i) {
-    fold_block(network.options(), static_cast<size_t>(i), weights, out);
+  ModelFile file;
+  file.layer = m.layer;
+  file.task = header.config.task.name;
+  file.version = kVersion;
+  file.width = m.width;
+  file.activation = m.activation;
+  file.norm = folds_norm(m) ? Norm::none : m.norm;
+  file.prenorm = m.prenorm;
+  file.bidirectional = m.bidirectional;
+  file.pooling = m.pooling;
+  file.shape = header.facts.shape;
+  if (file.shape.target == TargetKind::classes) file.classes = header.facts.classes;
+  file.preprocessing = header.facts.preprocessing;
+  file.encoder = keep_linear(weights, "encoder", file);
+  for (int64_t i = 0; i < m.depth; ++i) {
+    file.blocks.push_back(fold_block(m, static_cast<size_t>(i), weights, file));
   }
-  for (const char* name : {"hidden.weight", "hidden.bias", "head.weight", "head.bias"}) add(name);
-  return out;
-}
-
-std::vector<NamedTensor> views_of(const std::vector<FoldedTensor>& tensors) {
-  std::vector<NamedTensor> out;
-  for (const FoldedTensor& t : tensors) {
-    out.push_back({t.name, {Dtype::f32, t.shape, std::as_bytes(std::span(t.values))}});
-  }
-  return out;
-}
-
-std::string description(const CheckpointHeader& header, const std::vector<FoldedTensor>& tensors) {
-  const ModelOptions& m = header.config.model;
-  const DataShape& shape = header.facts.shape;
-  const bool channels = layer_kind(m.layer).channels, folds = folds_norm(m);
-  int64_t states = 0, degree = 1;
-  for (const FoldedTensor& t : tensors) {
-    if (t.name == "blocks.0.lambda_re") states = t.shape.back();
-    if (t.name == "blocks.0.liquid") degree = 1 + t.shape[0];
-  }
-  nlohmann::ordered_json json = {
-      {"system", channels ? "channel" : "diagonal"},
-      {"layer", m.layer},
-      {"task", header.config.task.name},
-      {"version", kVersion},
-      {"width", m.width},
-      {"states", states},
-      {"depth", m.depth},
-      {"activation", kActivations[static_cast<size_t>(m.activation)]},
-      {"norm", m.norm == NormKind::layer ? "layer"
-               : folds                   ? "none"
-                                         : "affine"},
-      {"prenorm", m.prenorm},
-      {"bidirectional", m.bidirectional},
-      {"pooling", kPoolings[static_cast<size_t>(m.pooling)]},
-      {"input", shape.input == InputKind::tokens ? "tokens" : "values"},
-      {"inputs", shape.inputs},
-      {"target", shape.target == TargetKind::classes ? "classes" : "values"},
-      {"outputs", shape.outputs},
-      {"towers", shape.towers},
-      {"per_token", shape.per_token},
-      {"classes",
-       shape.target == TargetKind::classes ? header.facts.classes : std::vector<std::string>{}},
-      {"preprocessing", to_json(header.facts.preprocessing)}};
-  if (channels) {
-    const bool inside = m.liquid_s4.form == LiquidForm::kb;
-    json["degree"] = degree;
-    json["liquid"] = degree == 1 ? "none" : inside ? "kb" : "pb";
-  }
-  return json.dump();
+  file.hidden = keep_linear(weights, "hidden", file);
+  file.head = keep_linear(weights, "head", file);
+  return file;
 }
 
 // Random sequences of ragged lengths, in natural units or as token numbers.
@@ -267,16 +226,12 @@ FoldedRun fold_run(const fs::path& run, Which which) {
   const Checkpoint checkpoint = read_checkpoint(find_checkpoint(run, which), Parts::weights);
   const CheckpointHeader& header = checkpoint.header;
   Network network = load_network(checkpoint, {});
-  const std::vector<FoldedTensor> tensors = fold(network);
   FoldedRun out;
-  out.bytes = safetensors_bytes(run, views_of(tensors),
-                                {{"format", "rotrnn-model"},
-                                 {"format_version", "1"},
-                                 {"model", description(header, tensors)}});
+  out.bytes = model_bytes(fold(header, network), run.string());
   out.report.step = header.state.step;
   out.report.bytes = std::ssize(out.bytes);
   const auto loaded = runtime::Model::from_bytes(out.bytes, run.string());
-  out.report.streams = loaded->network().whole_only().empty();
+  out.report.streams = loaded->packed().whole_only().empty();
   compare(network, header.facts, loaded, out.report);
   return out;
 }

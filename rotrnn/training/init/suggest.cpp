@@ -169,7 +169,7 @@ class Chooser {
     }
     m.state = facts_.kind == DataKind::lists ? 2 * m.width : m.width;
     m.rotrnn.heads = m.state / 4;
-    m.norm = NormKind::batch;
+    m.norm = Norm::batch;
     m.dropout = facts_.kind == DataKind::lists || facts_.train >= 50000 ? 0.0 : 0.1;
     m.pooling = facts_.shape.per_token ? Pooling::none : Pooling::mean;
     say("model.layer", "or lru, s5, s4d, s4, liquid_s4: docs/layers.md");

@@ -32,7 +32,7 @@ constexpr Activation kActivations[] = {Activation::half_glu1, Activation::full_g
 std::vector<Case> activation_cases() {
   std::vector<Case> out;
   for (const auto activation : kActivations) {
-    for (const auto norm : {NormKind::batch, NormKind::layer}) {
+    for (const auto norm : {Norm::batch, Norm::layer}) {
       for (const bool prenorm : {true, false}) {
         for (const bool bidirectional : {true, false}) {
           out.push_back(
@@ -90,7 +90,7 @@ std::vector<Case> rotrnn_cases() {
   add("fixed_rotation", [](Case& c) { c.model.rotrnn.learn_rotation = false; });
   add("one_token", [](Case& c) {
     c.lengths = {1, 1};
-    c.model.norm = NormKind::layer;
+    c.model.norm = Norm::layer;
   });
   add("wide", [](Case& c) {
     c.model.width = 64;
@@ -179,7 +179,7 @@ std::vector<Case> random_cases() {
       m.depth = 1 + below(3);
       m.bidirectional = below(2) == 1;
       m.activation = kActivations[below(5)];
-      m.norm = below(2) == 1 ? NormKind::layer : NormKind::batch;
+      m.norm = below(2) == 1 ? Norm::layer : Norm::batch;
       m.prenorm = below(3) > 0;
       m.dropout = below(2) == 1 ? 0.25 : 0;
       m.pooling = std::array{Pooling::mean, Pooling::last, Pooling::none}[below(3)];
@@ -192,8 +192,8 @@ std::vector<Case> random_cases() {
       const int64_t sequences = c.shape.towers * (1 + below(6));
       while (std::ssize(c.lengths) < sequences) c.lengths.push_back(1 + below(90));
       // A variance of hardly any numbers is rounding, or its inverse.
-      if (m.norm == NormKind::batch) c.lengths.back() += 20;
-      if (m.norm == NormKind::layer) m.width += 4;
+      if (m.norm == Norm::batch) c.lengths.back() += 20;
+      if (m.norm == Norm::layer) m.width += 4;
       c.evaluating = below(4) == 0;
     }));
   }

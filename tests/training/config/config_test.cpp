@@ -100,7 +100,7 @@ TEST(Config, SettingsOnTheCommandLineWin) {
   EXPECT_EQ(c.model.width, 64);
   EXPECT_EQ(c.training.global_lr, 1e-4);
   EXPECT_EQ(c.training.weight_decay, 1.0);
-  EXPECT_EQ(c.model.norm, NormKind::layer);
+  EXPECT_EQ(c.model.norm, Norm::layer);
   EXPECT_EQ(c.model.activation, Activation::gelu);
   EXPECT_EQ(c.task.path, "some/folder 1");
   EXPECT_FALSE(c.model.prenorm);
@@ -195,7 +195,7 @@ TEST(Config, PaperRowsAreThePapers) {
     EXPECT_EQ(c.model.state, row.state) << row.name;
     EXPECT_EQ(c.model.rotrnn.heads, 32) << row.name;
     EXPECT_EQ(c.model.depth, 6) << row.name;
-    EXPECT_EQ(c.model.norm, NormKind::batch) << row.name;
+    EXPECT_EQ(c.model.norm, Norm::batch) << row.name;
     EXPECT_EQ(c.model.bidirectional, row.bidirectional) << row.name;
     EXPECT_EQ(c.model.dropout, row.dropout) << row.name;
     EXPECT_EQ(c.training.global_lr, row.global_lr) << row.name;
@@ -262,7 +262,7 @@ TEST(Config, PaperRowsOfTheS4FamilyAreThePapers) {
       EXPECT_EQ(c.model.state, liquid ? row.liquid_state : row.state);
       EXPECT_EQ(c.model.depth, 6);
       EXPECT_EQ(c.model.activation, Activation::exact_glu);
-      EXPECT_EQ(c.model.norm, liquid && image ? NormKind::layer : NormKind::batch);
+      EXPECT_EQ(c.model.norm, liquid && image ? Norm::layer : Norm::batch);
       EXPECT_EQ(c.model.prenorm, row.prenorm);
       EXPECT_EQ(c.model.dropout, row.dropout);
       EXPECT_EQ(c.model.bidirectional, !liquid || image);

@@ -1,4 +1,4 @@
-#include "rotrnn/runtime/network.h"
+#include "rotrnn/runtime/packed_model.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ void Linear::run(const kernels::Table& simd, const float* x, size_t rows, float*
   simd.add_rows(out, outputs, bias, rows, outputs);
 }
 
-std::string Network::whole_only() const {
+std::string PackedModel::whole_only() const {
   if (info.bidirectional) {
     return "a bidirectional model needs the end of a sequence before it can predict anything from "
            "its "
@@ -30,16 +30,16 @@ std::string Network::whole_only() const {
   return {};
 }
 
-void Network::encode(int32_t token, float* x) const {
+void PackedModel::encode(int32_t token, float* x) const {
   std::copy_n(encoder + static_cast<size_t>(token) * D(), D(), x);
 }
 
-void Network::encode(const float* values, float* x) const {
+void PackedModel::encode(const float* values, float* x) const {
   std::copy_n(encoder_bias, D(), x);
   for (size_t c = 0; c < inputs(); ++c) simd->axpy(x, encoder + c * D(), values[c], D());
 }
 
-void Network::check_tokens(std::span<const int32_t> tokens) const {
+void PackedModel::check_tokens(std::span<const int32_t> tokens) const {
   if (!info.tokens) {
     throw std::invalid_argument(
         fmt::format("tokens for a model that takes values of {} channels; push values", inputs()));
@@ -53,7 +53,7 @@ void Network::check_tokens(std::span<const int32_t> tokens) const {
   }
 }
 
-void Network::check_values(std::span<const float> values) const {
+void PackedModel::check_values(std::span<const float> values) const {
   if (info.tokens) {
     throw std::invalid_argument("values for a model that takes tokens; push tokens" +
                                 std::string(info.text ? " or text" : ""));

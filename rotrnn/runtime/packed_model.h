@@ -9,7 +9,7 @@
 #include "rotrnn/kernels/block/step.h"
 #include "rotrnn/kernels/simd/simd.h"
 #include "rotrnn/runtime/model.h"
-#include "rotrnn/spec/preprocess.h"
+#include "rotrnn/spec/model_file.h"
 
 // What Model, Stream and Scorer share. Internal.
 
@@ -25,7 +25,8 @@ struct Linear {
 };
 
 /// The weights of a model, checked and laid out for the kernels, all in one piece of memory.
-struct Network {
+struct PackedModel {
+  ModelFile file;  // whose numbers are used where they are
   ModelInfo info;
   Preprocessing preprocessing;
   uint64_t fingerprint = 0;  // of the whole file: a state belongs to it
