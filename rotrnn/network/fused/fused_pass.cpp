@@ -262,7 +262,11 @@ void FusedPass::backward(const Context& context, const NetworkOutputGradient& gr
   kernels::BlockConfig c = config(context);
   const size_t depth = blocks_.size(), D = c.D, size = input_.batch.rows() * D;
   const NetworkParts<float> parts = parts_of(context.weights.layout(), out);
-  float* dx[2] = {saved_.take<float>(size), saved_.take<float>(size)};
+  // The gradients of two neighbouring outputs. Only the head reads the last output, so one of them
+  // takes its place.
+  float* dx[2];
+  dx[depth % 2] = saved_.take<float>(size);
+  dx[(depth + 1) % 2] = x_.back();
   head_.backward(parts_, parts, gradient.y, dx[depth % 2], c.threads, saved_);
   std::vector<float> rest[2] = {std::vector<float>(2 * D), std::vector<float>(2 * D)};
   for (size_t l = depth; l-- > 0;) {
