@@ -19,7 +19,7 @@
 namespace rotrnn::cli {
 namespace {
 
-struct MakeOptions {
+struct PathfinderSettings {
   std::string out, sheet;
   int64_t size = 32, contour_length = 14;
   std::optional<int64_t> distractors, distractor_length;
@@ -27,7 +27,7 @@ struct MakeOptions {
   bool json = false;
 };
 
-PathfinderOptions generator_options(const MakeOptions& o) {
+PathfinderOptions generator_options(const PathfinderSettings& o) {
   PathfinderOptions g = pathfinder_preset(o.size, o.contour_length);
   if (o.distractors) g.distractors = *o.distractors;
   if (o.distractor_length) g.distractor_length = *o.distractor_length;
@@ -82,7 +82,7 @@ Image both_sizes(uint64_t seed) {
   return top;
 }
 
-int make_sheet(const MakeOptions& o) {
+int make_sheet(const PathfinderSettings& o) {
   check_free(o.sheet, o.files.overwrite, "--overwrite");
   const std::string png = encode_png(both_sizes(o.files.seed));
   write_file_atomically(o.sheet, png);
@@ -91,7 +91,7 @@ int make_sheet(const MakeOptions& o) {
   return 0;
 }
 
-int make_set(MakeOptions o) {
+int make_set(PathfinderSettings o) {
   const PathfinderOptions generator = generator_options(o);
   if (o.files.threads == 0) o.files.threads = kernels::available_threads();
   Count count(o.files.count, o.json);
@@ -128,7 +128,7 @@ int make_set(MakeOptions o) {
 
 void add_command(CLI::App& make, Action& action, const char* name, const char* about,
                  int64_t size) {
-  auto o = std::make_shared<MakeOptions>();
+  auto o = std::make_shared<PathfinderSettings>();
   o->size = size;
   o->files.threads = 0;
   auto* command = make.add_subcommand(name, about);

@@ -12,7 +12,7 @@
 namespace rotrnn {
 namespace {
 
-constexpr double kMean = 122.6 / 255, kDeviation = 61.0 / 255;
+constexpr double kGreyMean = 122.6 / 255, kGreyDeviation = 61.0 / 255;
 
 bool is_train(std::string_view file) {
   return file.starts_with("data_batch_") && file.ends_with(".bin");
@@ -100,7 +100,7 @@ Preprocessing prepare_cifar(const TaskOptions& options, const Records& records,
                             std::span<const int64_t>) {
   return options.normalisation == Scaling::none
              ? fixed_scale(records.form, 0, 1, options.max_tokens)
-             : fixed_scale(records.form, kMean, kDeviation, options.max_tokens);
+             : fixed_scale(records.form, kGreyMean, kGreyDeviation, options.max_tokens);
 }
 
 }  // namespace rotrnn

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kClasses = 10;
-constexpr double kMean = 0.1307, kDeviation = 0.3081;  // of the training pixels of MNIST
+constexpr double kPixelMean = 0.1307, kPixelDeviation = 0.3081;  // of the training pixels of MNIST
 
 MnistImages read_images(const fs::path& file) {
   IdxArray array = read_idx(file, 3);
@@ -95,7 +95,7 @@ void read_mnist(const ReadRequest& request, RecordWriter& out) {
 
 Preprocessing prepare_mnist(const TaskOptions& options, const Records& records,
                             std::span<const int64_t>) {
-  Preprocessing p = fixed_scale(records.form, kMean, kDeviation, 0);
+  Preprocessing p = fixed_scale(records.form, kPixelMean, kPixelDeviation, 0);
   if (options.permuted) {
     const Random random(static_cast<uint64_t>(options.seed), RandomSite::permutation);
     for (const int64_t pixel : shuffled(kMnistPixels, random)) {
