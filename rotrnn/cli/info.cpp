@@ -9,6 +9,7 @@
 #include "rotrnn/cli/output/json_line.h"
 #include "rotrnn/cli/output/text.h"
 #include "rotrnn/layers/registry.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/training/bench/inventory.h"
 #include "rotrnn/training/checkpoint/checkpoint.h"
 
@@ -73,8 +74,10 @@ void print_info_json(const Subject& s, const std::vector<ParameterInfo>& paramet
   for (const ParameterInfo& p : parameters) {
     list.push_back({{"name", p.name}, {"shape", p.shape}, {"count", p.count}, {"group", p.group}});
   }
+  const FrontendOptions frontend = frontend_of(s.config.model, s.facts.shape);
   nlohmann::ordered_json out{{"task", s.config.task.name},
                              {"layer", s.config.model.layer},
+                             {"frontend", describe_frontend(frontend)},
                              {"parameters", total},
                              {"tokens_per_step", e.tokens_per_step},
                              {"useful_flops_per_token", e.flops_per_token},
@@ -124,6 +127,9 @@ int run_info(const InfoOptions& o) {
   const ModelOptions& m = s.config.model;
   fmt::print("{} on {}: {} blocks, width {}, {}{}\n\n", m.layer, s.config.task.name, m.depth,
              m.width, describe_layer(m), m.bidirectional ? ", bidirectional" : "");
+  if (m.frontend.used()) {
+    fmt::print("front end: {}\n\n", describe_frontend(frontend_of(m, s.facts.shape)));
+  }
   fmt::print("{}\n", table(rows_of(parameters, m.depth), {2}));
   fmt::print("{} parameters\n", grouped(total));
   if (s.step >= 0) fmt::print("weights of step {}\n", s.step);

@@ -196,11 +196,17 @@ int init(const InitOptions& o) {
 
   const ModelOptions& m = suggestion.config.model;
   const TrainingOptions& t = suggestion.config.training;
+  if (m.frontend.used()) {
+    const DataShape& shape = facts.shape;
+    say("front end: " + describe_frontend(resolve_frontend(m.frontend, shape.rate)));
+  }
   say(fmt::format("network: {}, {} blocks of width {}", m.layer, m.depth, m.width));
   say(fmt::format(
       "training: {} steps of up to {} {}{}", grouped(t.steps),
       grouped(t.batch_tokens > 0 ? t.batch_tokens : t.batch),
-      t.batch_tokens > 0 ? "tokens" : "sequences",
+      t.batch_tokens == 0 ? "sequences"
+      : m.frontend.used() ? "samples"
+                          : "tokens",
       suggestion.seconds > 0 ? fmt::format("; about {}", duration(suggestion.seconds)) : ""));
   for (const std::string& advice : suggestion.advice) say("consider: " + advice);
   if (o.print) {

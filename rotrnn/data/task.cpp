@@ -27,6 +27,7 @@ DataShape shape_of(const TaskOptions& o, const Records& r, const Preprocessing& 
   shape.input = p.tokens() ? InputKind::tokens : InputKind::channels;
   shape.inputs = p.tokens() ? std::ssize(p.vocabulary) : r.form.channels;
   shape.towers = r.form.towers;
+  shape.rate = p.rate();
   shape.per_token = o.target == TaskTarget::token_label || o.target == TaskTarget::forecast;
   shape.target = o.target == TaskTarget::label || o.target == TaskTarget::token_label
                      ? TargetKind::classes

@@ -9,6 +9,7 @@
 #include "rotrnn/base/stopwatch.h"
 #include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/fused/fused_pass.h"
 #include "rotrnn/network/reference/reference_pass.h"
 #include "rotrnn/network/tensors.h"
@@ -86,6 +87,7 @@ size_t output_rows(const ModelOptions& options, const DataShape& shape, const Pa
 
 Network::Network(const ModelOptions& options, const DataShape& shape, uint64_t seed)
     : options_(options), shape_(shape), weights_(network_tensors(options, shape)) {
+  options_.frontend = frontend_of(options, shape);
   draw_network(options_, seed, weights_);
 }
 
@@ -142,7 +144,8 @@ std::span<const float> Network::forward(const NetworkInput& input, Workspace& wo
   {
     const kernels::Stopwatch watch(map_seconds(engine));
     w.maps.forward(options_, w.layers_of(options_, weights_).values,
-                   longest_of(input.batch.offsets), threads_of(engine), input.same_weights);
+                   longest_tokens(options_.frontend, input.batch.offsets), threads_of(engine),
+                   input.same_weights);
   }
   if (engine.kernels == Kernels::fused) {
     return w.fused.forward({options_, shape_, engine, weights_, w.maps}, input);
@@ -208,8 +211,8 @@ Network::StateNorms Network::state_norms(const PackedInput& batch, Workspace& wo
   w.pending = false;
   StateNorms out;
   out.groups = static_cast<size_t>(layer_kind(options_.layer).states(options_).groups);
-  w.maps.forward(options_, w.layers_of(options_, weights_).values, longest_of(batch.offsets),
-                 threads_of(engine), false);
+  w.maps.forward(options_, w.layers_of(options_, weights_).values,
+                 longest_tokens(options_.frontend, batch.offsets), threads_of(engine), false);
   EngineOptions alone = engine;  // looking at a batch must not wait for other processes
   alone.reduce = {};
   w.fused.norms({options_, shape_, alone, weights_, w.maps}, batch, out.blocks);

@@ -64,12 +64,13 @@ class Workspace {
   std::unique_ptr<Impl> impl;
 };
 
-/// Encoder → blocks → pooling → head, forward and backward on packed batches.
+/// Front end → encoder → blocks → pooling → head, forward and backward on packed batches.
 class Network {
  public:
   /// With initial values drawn by the seed.
   Network(const ModelOptions& options, const DataShape& shape, uint64_t seed);
 
+  /// With the settings of the front end resolved.
   const ModelOptions& options() const { return options_; }
   const DataShape& shape() const { return shape_; }
   Weights& weights() { return weights_; }
@@ -91,8 +92,8 @@ class Network {
   void backward(const NetworkOutputGradient& gradient, Workspace& workspace, FlatArray& parameters,
                 const NetworkInputGradient& input = {});
 
-  /// ‖x_t‖₂ of the hidden state of every block, [rows, groups] each (the heads of RotRNN), in mode
-  /// observe. std::invalid_argument for a layer that shows no states.
+  /// ‖x_t‖₂ of the hidden state of every block, [tokens, groups] each (the heads of RotRNN), in
+  /// mode observe. std::invalid_argument for a layer that shows no states.
   struct StateNorms {
     size_t groups = 0;
     std::vector<std::vector<float>> blocks;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "rotrnn/layers/layer_options.h"
+#include "rotrnn/spec/frontend.h"
 #include "rotrnn/spec/kinds.h"
 
 namespace rotrnn {
@@ -10,7 +11,8 @@ namespace rotrnn {
 /// Added to variances.
 inline constexpr double kNormEpsilon = 1e-5;
 
-/// Encoder → depth × block → pooling → head: the settings of [model] in a config.
+/// Front end → encoder → depth × block → pooling → head: the settings of [model] and [frontend] in
+/// a config.
 struct ModelOptions : LayerOptions {
   int64_t depth = 6;
   Activation activation = Activation::half_glu1;
@@ -19,6 +21,7 @@ struct ModelOptions : LayerOptions {
   bool prenorm = true;
   double dropout = 0;
   Pooling pooling = Pooling::mean;
+  FrontendOptions frontend;
 };
 
 }  // namespace rotrnn

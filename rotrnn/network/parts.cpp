@@ -37,9 +37,10 @@ NetworkParts<float> parts_of(const WeightLayout& layout, FlatArray& array) {
     } else {
       linear = name.starts_with("encoder.")  ? &out.encoder
                : name.starts_with("hidden.") ? &out.hidden
-                                             : &out.head;
+               : name.starts_with("head.")   ? &out.head
+                                             : nullptr;
     }
-    if (linear == nullptr) continue;  // of a layer
+    if (linear == nullptr) continue;  // of a layer or the front end
     (name.ends_with(".bias") ? linear->bias : linear->weight) = array.of(p).data();
   }
   return out;

@@ -7,6 +7,7 @@
 
 #include "rotrnn/layers/initial.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/frontend.h"
 
 namespace rotrnn {
 namespace {
@@ -57,10 +58,12 @@ TensorSpecs network_tensors(const ModelOptions& m, const DataShape& shape) {
                     shape.inputs, shape.outputs, m.depth));
   }
   TensorSpecs out;
+  const FrontendOptions frontend = frontend_of(m, shape);
+  add_frontend_tensors(frontend, shape.inputs, out);
   if (shape.input == InputKind::tokens) {
     out.parameters.push_back({"encoder.weight", {shape.inputs, m.width}, ParameterGroup::decay});
   } else {
-    add_linear(out, "encoder", shape.inputs, m.width);
+    add_linear(out, "encoder", frontend_channels(frontend, shape.inputs), m.width);
   }
   for (int64_t i = 0; i < m.depth; ++i) add_block(out, m, i);
   if (shape.towers == 2) add_linear(out, "hidden", 4 * m.width, m.width);
@@ -72,7 +75,7 @@ void draw_network(const ModelOptions& options, uint64_t seed, Weights& weights) 
   const WeightLayout& layout = weights.layout();
   for (const auto& p : layout.parameters) {
     const std::span<float> values = weights.parameters().of(p);
-    if (p.name.find(".layer.") != std::string::npos) continue;
+    if (p.name.find(".layer.") != std::string::npos || p.name.starts_with("frontend.")) continue;
     if (p.name.find(".norm.") != std::string::npos) {
       std::fill(values.begin(), values.end(), p.name.ends_with("weight") ? 1.0f : 0.0f);
       continue;
@@ -91,6 +94,7 @@ void draw_network(const ModelOptions& options, uint64_t seed, Weights& weights) 
     if (!b.name.ends_with(".norm.running_var")) continue;
     std::fill_n(weights.buffers().begin() + static_cast<ptrdiff_t>(b.offset), b.count, 1.0f);
   }
+  set_frontend(options.frontend, weights);
   const LayerKind& kind = layer_kind(options.layer);
   for (int64_t i = 0; i < options.depth; ++i) {
     const auto block = static_cast<size_t>(i);

@@ -9,6 +9,7 @@ namespace rotrnn {
 
 /// Names, shapes and groups of all tensors of a network:
 ///
+///     (frontend.*)
 ///     encoder.weight (, encoder.bias)
 ///     blocks.K.norm.*, blocks.K.layer.*, (blocks.K.value.*, blocks.K.gate.*)
 ///     (hidden.*: of pairs) head.*
@@ -16,8 +17,9 @@ namespace rotrnn {
 /// std::invalid_argument for invalid sizes.
 TensorSpecs network_tensors(const ModelOptions& options, const DataShape& shape);
 
-/// Draws the initial values: a pure function of the seed. Each parameter outside the layers has a
-/// stream of its own name, so that adding a module does not change the others.
+/// Draws the initial values: a pure function of the seed. `options` are resolved. Each parameter
+/// outside the layers has a stream of its own name, so that adding a module does not change the
+/// others.
 void draw_network(const ModelOptions& options, uint64_t seed, Weights& weights);
 
 /// The tensors of one layer, by their names in it; `prefix` is what stands before these in the

@@ -15,6 +15,7 @@ struct DataShape {
   int64_t outputs = 0;     // number of classes, or of values to predict
   int64_t towers = 1;      // sequences of one example: 2 for pairs
   bool per_token = false;  // a target for every step instead of one for the sequence
+  double rate = 0;         // samples per second; 0: not known
 };
 
 }  // namespace rotrnn

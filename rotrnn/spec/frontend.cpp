@@ -64,6 +64,16 @@ FrontendOptions resolve_frontend(const FrontendOptions& options, double rate) {
   return o;
 }
 
+namespace {
+
+std::string range(const FrontendOptions& o) {
+  if (o.high == 0) return "";
+  return " from " + number(o.low) + " to " + number(o.high) +
+         (o.rate > 0 ? " Hz" : " cycles per step");
+}
+
+}  // namespace
+
 std::string describe_frontend(const FrontendOptions& o) {
   switch (o.kind) {
     case FrontendKind::none:
@@ -72,10 +82,8 @@ std::string describe_frontend(const FrontendOptions& o) {
       return "patches of " + std::to_string(o.size) + " samples, one per " +
              std::to_string(o.stride);
     case FrontendKind::rotations:
-      return std::to_string(o.bands) + (o.learn ? " trained" : "") +
-             " rotations per channel from " + number(o.low) + " to " + number(o.high) +
-             (o.rate > 0 ? " Hz" : " cycles per step") + ", one token per " +
-             std::to_string(o.hop) + " samples";
+      return std::to_string(o.bands) + (o.learn ? " trained" : "") + " rotations per channel" +
+             range(o) + ", one token per " + std::to_string(o.hop) + " samples";
   }
   return "none";
 }

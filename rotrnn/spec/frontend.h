@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "rotrnn/base/enum_names.h"
+
 namespace rotrnn {
 
 /// What turns raw samples into the tokens that a network reads.
@@ -12,6 +14,9 @@ enum class FrontendKind {
   patch,      // `size` consecutive samples of all channels are the channels of one token
   rotations,  // log powers of decayed rotations, one number per channel and band
 };
+
+template <>
+inline constexpr std::array kNames<FrontendKind>{"none", "patch", "rotations"};
 
 /// Added to powers before their logarithm.
 inline constexpr double kPowerFloor = 1e-7;
@@ -47,7 +52,8 @@ struct FrontendRotations {
 /// std::invalid_argument for settings that cannot be.
 FrontendOptions resolve_frontend(const FrontendOptions& options, double rate);
 
-/// In words: "64 rotations per channel from 60 to 7700 Hz, one token per 160 samples". Resolved.
+/// In words: "64 rotations per channel from 60 to 7700 Hz, one token per 160 samples". Resolved,
+/// but low and high may be missing.
 std::string describe_frontend(const FrontendOptions& options);
 
 /// Tokens of a sequence of that many samples (at least one). A last partial hop or patch counts

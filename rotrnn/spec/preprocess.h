@@ -63,6 +63,11 @@ struct Preprocessing {
   bool tokens() const { return kind != Kind::values; }
   bool text() const { return kind == Kind::bytes || kind == Kind::characters; }
 
+  /// Steps per second that the network sees; 0: not known.
+  double rate() const {
+    return tokens() ? 0 : static_cast<double>(form.rate) / static_cast<double>(keep_every);
+  }
+
   /// Of so many stored steps, those that max_length leaves.
   int64_t kept(int64_t steps) const;
   /// Steps that the network sees of a stored sequence.

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "rotrnn/network/frontend.h"
+
 namespace rotrnn {
 
 std::string splits_text(const TaskData& data) {
@@ -21,12 +23,13 @@ std::string splits_text(const TaskData& data) {
 }
 
 ModelOptions with_length(ModelOptions options, const TaskData& data) {
+  options.frontend = frontend_of(options, data.facts.shape);
   int64_t& longest = options.s4.max_length;
   if (longest > 0) return options;
   for (const Examples* examples : {&data.train, &data.validation, &data.test}) {
     for (int64_t i = 0; i < examples->size(); ++i) {
       for (int64_t k = 0; k < examples->towers(); ++k) {
-        longest = std::max(longest, examples->length(i, k));
+        longest = std::max(longest, frontend_tokens(options.frontend, examples->length(i, k)));
       }
     }
   }

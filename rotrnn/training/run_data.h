@@ -13,7 +13,8 @@ namespace rotrnn {
 /// Which example is in which split: splits.tsv of a run folder.
 std::string splits_text(const TaskData& data);
 
-/// The model with S4's kernel as long as the longest sequence, unless model.s4.max_length is set.
+/// The model with its front end resolved, and S4's kernel as long as the longest sequence of
+/// tokens, unless model.s4.max_length is set.
 ModelOptions with_length(ModelOptions options, const TaskData& data);
 
 /// The batches of training; std::invalid_argument when there are too few examples.

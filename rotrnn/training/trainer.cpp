@@ -23,6 +23,7 @@
 #include "rotrnn/training/evaluate/evaluate_network.h"
 #include "rotrnn/training/evaluate/observe.h"
 #include "rotrnn/training/evaluate/observe_scores.h"
+#include "rotrnn/training/frontend_statistics.h"
 #include "rotrnn/training/guard.h"
 #include "rotrnn/training/loader.h"
 #include "rotrnn/training/metrics.h"
@@ -62,6 +63,8 @@ class Trainer {
         training_loss_(loss_) {
     network_.engine = options_.engine();
     network_.engine.threads = threads_;
+    // With what was chosen for it, so that the run keeps its meaning.
+    request_.config.model.frontend = network_.options().frontend;
     if (options_.class_weights == ClassWeights::balanced) {
       training_loss_.class_weights = balanced_weights(data_);
     }
@@ -80,6 +83,7 @@ class Trainer {
     if (group_.first()) {
       announce();
       begin();
+      if (!request_.resume && taken_.empty()) learn_frontend(network_, data_.train);
       metrics_ = std::make_unique<MetricsLog>(
           request_.out / "metrics.jsonl", request_.resume ? state_.step : -1,
           options_.tensorboard ? TensorBoard::yes : TensorBoard::no);
@@ -197,6 +201,9 @@ class Trainer {
     say(fmt::format("{}: {} blocks, width {}, {}, {} parameters; {} kernels, {}", m.layer, m.depth,
                     m.width, describe_layer(m), parameter_count(), name_of(options_.kernels),
                     counted(threads_, "thread")));
+    if (m.frontend.used()) {
+      say(fmt::format("front end: {}", describe_frontend(network_.options().frontend)));
+    }
     if (!group_.alone()) {
       say(fmt::format("{} ranks share every batch of {}", group_.size(),
                       options_.batch_tokens > 0

@@ -54,6 +54,7 @@ struct Case {
   std::string name, layer;
   bool prenorm;
   bool twins;  // in double
+  bool frontend = false;
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
@@ -76,6 +77,10 @@ Network make_network(const Case& c) {
   m.prenorm = c.prenorm;
   m.s5.blocks = 1;
   m.s4.max_length = 64;
+  if (c.frontend) {
+    m.frontend.kind = FrontendKind::rotations;
+    m.frontend.hop = 3, m.frontend.bands = 5, m.frontend.learn = true;
+  }
   Network network(m, kShape, 1);
   network.engine.threads = 1;
   return network;
@@ -169,7 +174,9 @@ INSTANTIATE_TEST_SUITE_P(All, Ranks,
                                            Case{"fused_s5", "s5", true, false},
                                            Case{"fused_channels", "s4d", true, false},
                                            Case{"fused_convolution", "s4", false, false},
+                                           Case{"fused_frontend", "rotrnn", true, false, true},
                                            Case{"twins", "rotrnn", true, true},
+                                           Case{"twins_frontend", "rotrnn", true, true, true},
                                            Case{"twins_postnorm", "lru", false, true},
                                            Case{"twins_channels", "s4d", false, true},
                                            Case{"twins_convolution", "s4", true, true}),

@@ -52,7 +52,7 @@ try:
 except ModuleNotFoundError as missing:
     skip(parse().make, missing)
 
-from plain import adamw, dropout, layers, losses, network  # noqa: E402
+from plain import adamw, dropout, frontend, layers, losses, network  # noqa: E402
 
 # ------------------------------------------------------------------------------------------------------- draws
 
@@ -206,10 +206,21 @@ def network_tensors(draw, settings, longest):
     def linear(name, outputs, inputs):
         p[name + ".weight"], p[name + ".bias"] = draw.normal(outputs, inputs) / inputs**0.5, 0.2 * draw.normal(outputs)
 
+    channels, kind = settings["inputs"], settings.get("frontend.kind", "none")
+    if kind == "patch":
+        channels *= settings["frontend.size"]
+    if kind == "rotations":
+        count = settings["frontend.bands"]
+        channels *= count
+        trained = p if settings["frontend.learn"] else buffers
+        trained["frontend.theta"] = draw.uniform(0.02, 3.0, count)
+        trained["frontend.gamma_log"] = torch.log(-torch.log(draw.uniform(0.5, 0.995, count)))
+        buffers["frontend.mean"] = draw.normal(channels) - 1
+        buffers["frontend.deviation"] = draw.uniform(0.5, 2.0, channels)
     if settings["input"] == "tokens":
-        p["encoder.weight"] = draw.normal(settings["inputs"], D)
+        p["encoder.weight"] = draw.normal(channels, D)
     else:
-        linear("encoder", D, settings["inputs"])
+        linear("encoder", D, channels)
     for k in range(settings["depth"]):
         prefix = f"blocks.{k}."
         p[prefix + "norm.weight"], p[prefix + "norm.bias"] = 1 + 0.2 * draw.normal(D), 0.2 * draw.normal(D)
@@ -338,6 +349,13 @@ NETWORK = {
 }
 
 
+FRONTENDS = {
+    **NETWORK, "layer": ["rotrnn", "lru", "s5", "s4d", "s4"], "input": ["values"], "pooling": ["mean", "last"],
+    "frontend.kind": ["rotations", "rotations", "patch"], "frontend.learn": BOTH, "frontend.hop": [2, 3, 5],
+    "frontend.bands": [1, 3, 4], "frontend.size": [1, 3, 4], "frontend.stride": [1, 2, 5],
+}
+
+
 def network_rows(draw, table, count):
     """Rows with the settings of their layers."""
     rows = draw.rows(table, count)
@@ -373,12 +391,15 @@ class NetworkCase:
         count = 2 * draw.integer(2, 3)
         lengths = lengths_of(draw, s, count)
         lengths[0] += 8  # batch norm has some tokens
+        if "frontend.kind" in s:
+            lengths = [5 * length + draw.integer(0, 4) for length in lengths]
+        longest = max(frontend.tokens_of({"frontend.kind": "none", **s}, length) for length in lengths)
         s["sequences"] = sorted(draw.shuffled(list(range(40)))[:count])
         self.offsets, self.depth = offsets_of(lengths), s["depth"]
         self.tensors = case = {"offsets": self.offsets}
-        self.p, self.buffers = network_tensors(draw, s, max(lengths))
+        self.p, self.buffers = network_tensors(draw, s, longest)
         record(case, self.p, self.buffers)
-        self.after = grown(case, self.p, self.buffers, known(s), max(lengths), network)
+        self.after = grown(case, self.p, self.buffers, known(s), longest, network)
         tokens = sum(lengths)
         if s["input"] == "tokens":
             self.batch = case["tokens"] = torch.tensor([draw.integer(0, s["inputs"] - 1) for _ in range(tokens)])
@@ -453,9 +474,10 @@ def network_case(draw, row):
 
 def make_networks(draw):
     cases, settings = {}, {}
-    for i, row in enumerate(network_rows(draw, NETWORK, 90)):
-        name = f"{row['layer']}_{i}"
-        cases[name], settings[name] = network_case(draw, row)
+    for table, count, what in ((NETWORK, 90, ""), (FRONTENDS, 24, "_frontend")):
+        for i, row in enumerate(network_rows(draw, table, count)):
+            name = f"{row['layer']}{what}_{i}"
+            cases[name], settings[name] = network_case(draw, row)
     return cases, {"cases": settings}
 
 

@@ -79,7 +79,7 @@ inline nlohmann::json cases_of(const SafeTensorFile& file) {
   return nlohmann::json::parse(file.metadata().at("cases"));
 }
 
-/// Settings below [model] as options.
+/// Settings below [model], and those of [frontend], as options.
 inline ModelOptions options_of(const nlohmann::json& settings) {
   static const std::vector<std::string> other{"seed",   "stream", "input",     "inputs",
                                               "target", "towers", "per_token", "outputs"};
@@ -87,7 +87,7 @@ inline ModelOptions options_of(const nlohmann::json& settings) {
   for (const auto& [key, value] : settings.items()) {
     if (std::find(other.begin(), other.end(), key) != other.end()) continue;
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    apply_setting(config, "model." + key + "=" + text);
+    apply_setting(config, (key.starts_with("frontend.") ? "" : "model.") + key + "=" + text);
   }
   return config.model;
 }

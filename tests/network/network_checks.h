@@ -1,5 +1,6 @@
 #pragma once
 
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/reference/reference_pass.h"
 #include "tests/network/network_fixture.h"
 
@@ -31,7 +32,8 @@ inline void expect_twins(NetworkCase& c, double cancelled = 0) {
   Network& net = c.network;
   LayerMaps maps;
   NetworkLayers layers(net.options(), net.weights());
-  maps.forward(net.options(), layers.values, longest_of(c.offsets), 2, false);
+  maps.forward(net.options(), layers.values, longest_tokens(net.options().frontend, c.offsets), 2,
+               false);
   ReferencePass pass;
   const Doubles y =
       pass.forward(net.options(), net.shape(), {}, net.weights(), maps,

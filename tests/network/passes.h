@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "rotrnn/base/random.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/reference/reference_pass.h"
 
 /// Everything that a pass of a network gives, forward and backward, by name: of the fused kernels,
@@ -107,7 +108,7 @@ Results run_twins(Network& network, const PassInput& in) {
   Weights& weights = network.weights();
   LayerMaps maps;
   NetworkLayers layers(m, weights);
-  maps.forward(m, layers.values, longest_of(in.network.batch.offsets), 1, false);
+  maps.forward(m, layers.values, longest_tokens(m.frontend, in.network.batch.offsets), 1, false);
   TwinPass<T> pass;
   const auto y = pass.forward(
       m, network.shape(), network.engine, weights, maps,

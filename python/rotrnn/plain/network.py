@@ -1,11 +1,11 @@
-"""The whole network: encoder, blocks, pooling and head, on packed batches.
+"""The whole network: front end, encoder, blocks, pooling and head, on packed batches.
 
     block:  x + activation(layer(norm(x))), or postnorm: norm(x + activation(layer(x)))
     half_glu1   h = drop(gelu(x)),  drop(h * sigmoid(W2 h))              full_glu    drop(W1 h * sigmoid(W2 h))
     half_glu2   drop(x * sigmoid(W2 drop(gelu(x))))                      gelu        drop(gelu(x))
     exact_glu   h = drop(gelu(x)),  W1 h * sigmoid(W2 h)                 with the exact GELU; the others have tanh's
 
-W1 (value) and W2 (gate) have biases. Parameters and buffers p have their full names: encoder.weight (, encoder.bias),
+W1 (value) and W2 (gate) have biases. Parameters and buffers p have their full names: (frontend.*,) encoder.weight (, encoder.bias),
 blocks.K.norm.*, blocks.K.layer.*, blocks.K.value.*, blocks.K.gate.*, (hidden.*,) head.*."""
 
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from . import layers
+from . import frontend, layers
 from .packed import lengths_of, sequence_of
 from .settings import Settings, complete
 
@@ -97,9 +97,10 @@ def head(p: Parameters, towers: int, pooled: Tensor) -> Tensor:
 
 def run(p: Parameters, settings: Settings, batch: Tensor, offsets: Tensor, training: bool = True,
         masks: Optional[Sequence[Masks]] = None, initial: Optional[Sequence[States]] = None) -> Output:
-    """batch: tokens [n] (int64) or values [n, channels]. training: batch norm by the statistics of the batch. masks
+    """batch: tokens [n] (int64) or values [n, channels], which a front end takes as samples. training: batch norm by the statistics of the batch. masks
     and initial: of every block."""
     settings = complete(settings)
+    batch, offsets = frontend.run(part(p, "frontend."), settings, batch, offsets)
     x = p["encoder.weight"][batch] if batch.dtype == torch.int64 else linear(p, "encoder", batch)
     sequence, final, running = sequence_of(offsets), [], {}
     for k in range(settings["depth"]):
@@ -122,7 +123,7 @@ def run(p: Parameters, settings: Settings, batch: Tensor, offsets: Tensor, train
 
 
 def prepare(p: Parameters, settings: Settings, longest: int) -> Dict[str, Tensor]:
-    """The parameters of the same network for sequences of up to this length."""
+    """The parameters of the same network for sequences of up to so many tokens."""
     settings, grown = complete(settings), dict(p)
     for k in range(settings["depth"]):
         prefix = f"blocks.{k}.layer."
@@ -135,4 +136,6 @@ def group(name: str, settings: Settings) -> str:
     """As `layers.group`, of a parameter of a network: outside the layers biases and norms do not decay."""
     if ".layer." in name:
         return layers.group(name.split(".layer.")[1], settings)
+    if name.startswith("frontend."):
+        return "recurrent"
     return "no_decay" if name.endswith(".bias") or ".norm." in name else "decay"

@@ -1,4 +1,4 @@
-"""The settings of [model] in a config that change what a network computes, with their defaults."""
+"""The settings of [model] and [frontend] in a config that change what a network computes, with their defaults."""
 
 from typing import Any, Dict, Mapping
 
@@ -15,6 +15,11 @@ DEFAULTS: Dict[str, Any] = {
     "prenorm": True,
     "pooling": "mean",
     "towers": 1,  # sequences of one example, which the data decide: 2 for pairs
+    # The front end: resolved, as a run folder has it.
+    "frontend.kind": "none",
+    "frontend.hop": 16,
+    "frontend.size": 16,
+    "frontend.stride": 16,
     # RotRNN.
     "normalisation": "xi",
     "c": 1.0,
@@ -38,7 +43,7 @@ DEFAULTS: Dict[str, Any] = {
 }
 
 # Keys that only initial values and the shapes of tensors, which are seen in the tensors, depend on.
-OF_THE_TENSORS = {"width", "state", "heads", "learn_rotation", "dropout", "s5.blocks", "s5.c_init", "s5.dt_min", "s5.dt_max",
+OF_THE_TENSORS = {"frontend.bands", "frontend.low", "frontend.high", "frontend.learn", "width", "state", "heads", "learn_rotation", "dropout", "s5.blocks", "s5.c_init", "s5.dt_min", "s5.dt_max",
                   "lru.r_min", "lru.r_max", "lru.max_phase", "s4d.init", "s4d.tied", "s4d.train_b", "s4d.dt_min",
                   "s4d.dt_max", "s4.tied", "s4.dt_min", "s4.dt_max", "s4.max_length"}
 

@@ -65,7 +65,9 @@ TaskFacts pathx_facts(const TaskOptions&) {
 
 TaskFacts speech_commands_facts(const TaskOptions& o) {
   auto words = split_names(o.words);
-  return series(16000 / o.keep_every, words.empty() ? numbered(35) : words);
+  TaskFacts facts = series(16000 / o.keep_every, words.empty() ? numbered(35) : words);
+  facts.shape.rate = 16000 / static_cast<double>(o.keep_every);
+  return facts;
 }
 
 }  // namespace rotrnn

@@ -8,6 +8,7 @@
 #include "rotrnn/base/threads.h"
 #include "rotrnn/kernels/block/embedding.h"
 #include "rotrnn/kernels/block/linear.h"
+#include "rotrnn/kernels/gemm/dense.h"
 #include "rotrnn/layers/layer_table.h"
 #include "rotrnn/network/block_config.h"
 #include "rotrnn/network/dropout.h"
@@ -165,12 +166,28 @@ void FusedPass::set_norms(const Context& context) {
   }
 }
 
+Frontend::Input FusedPass::frontend_input(const Context& context) const {
+  return {context.options.frontend, static_cast<size_t>(context.shape.inputs),
+          context.weights,          samples_,
+          input_.backward,          false,
+          threads_of(context)};
+}
+
+// From here on the batch is that of the tokens.
+void FusedPass::read_tokens(const Context& context) {
+  samples_ = input_.batch;
+  input_.batch = frontend_.forward(frontend_input(context));
+}
+
 void FusedPass::encode(const Context& context) {
   const size_t n = input_.batch.rows(), D = static_cast<size_t>(context.options.width);
   const auto& encoder = parts_.encoder;
   if (encoder.bias == nullptr) {
     kernels::embedding_forward(input_.batch.tokens.data(), n, encoder.weight, D, x_[0],
                                threads_of(context));
+  } else if (context.options.frontend.used()) {  // many channels
+    const kernels::Dense dense{input_.batch.values.size() / n, D, encoder.weight, encoder.bias};
+    kernels::dense_forward(dense, input_.batch.values.data(), n, x_[0], threads_of(context));
   } else {
     kernels::linear_forward(input_.batch.values.data(), n,
                             static_cast<size_t>(context.shape.inputs), encoder.weight, encoder.bias,
@@ -178,18 +195,29 @@ void FusedPass::encode(const Context& context) {
   }
 }
 
-void FusedPass::encode_backward(const Context& context, const NetworkParts<float>& gradients,
-                                const float* dx, float* dvalues) {
+void FusedPass::encode_backward(const Context& context, const float* dx, FlatArray& out,
+                                float* dvalues) {
   const size_t n = input_.batch.rows(), D = static_cast<size_t>(context.options.width);
-  const auto inputs = static_cast<size_t>(context.shape.inputs);
-  const auto& to = gradients.encoder;
+  const LinearParts<float> to = parts_of(context.weights.layout(), out).encoder;
   if (to.bias == nullptr) {
-    kernels::embedding_backward(input_.batch.tokens.data(), n, dx, D, inputs, to.weight,
+    kernels::embedding_backward(input_.batch.tokens.data(), n, dx, D,
+                                static_cast<size_t>(context.shape.inputs), to.weight,
                                 threads_of(context));
-  } else {
-    kernels::linear_backward(input_.batch.values.data(), n, inputs, parts_.encoder.weight, D, dx,
-                             to.weight, to.bias, dvalues, threads_of(context));
+    return;
   }
+  const std::span<const float> values = input_.batch.values;
+  const FrontendOptions& frontend = context.options.frontend;
+  if (!frontend.used()) {
+    kernels::linear_backward(values.data(), n, static_cast<size_t>(context.shape.inputs),
+                             parts_.encoder.weight, D, dx, to.weight, to.bias, dvalues,
+                             threads_of(context));
+    return;
+  }
+  const bool wanted = frontend.learn || dvalues != nullptr;
+  float* dtokens = wanted ? saved_.take<float>(values.size()) : nullptr;
+  kernels::dense_backward({values.size() / n, D, parts_.encoder.weight, parts_.encoder.bias},
+                          values.data(), n, dx, to.weight, to.bias, dtokens, threads_of(context));
+  frontend_.backward(frontend_input(context), dtokens, out, dvalues);
 }
 
 // running ← momentum·running + (1 - momentum)·batch; the variance is the biased one, so that what
@@ -241,6 +269,7 @@ void FusedPass::run_blocks(const Context& context) {
 std::span<const float> FusedPass::forward(const Context& context, const NetworkInput& input) {
   input_ = input;
   parts_ = parts_of(context.weights);
+  read_tokens(context);
   take_memory(context);
   draw_masks(context);
   set_norms(context);
@@ -306,7 +335,7 @@ void FusedPass::backward(const Context& context, const NetworkOutputGradient& gr
                           inverse_deviation(b.running_var[d]);
     }
   }
-  encode_backward(context, parts, dx[0], input.values);
+  encode_backward(context, dx[0], out, input.values);
 }
 
 void FusedPass::block_norms(const Context& context, size_t block, std::vector<float>& out) const {
@@ -323,6 +352,7 @@ void FusedPass::norms(const Context& context, const PackedInput& batch,
   out.resize(static_cast<size_t>(context.options.depth));
   norms_ = &out;
   parts_ = parts_of(context.weights);
+  read_tokens(context);
   take_memory(context);
   draw_masks(context);
   set_norms(context);

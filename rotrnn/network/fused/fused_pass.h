@@ -6,6 +6,7 @@
 
 #include "rotrnn/base/arena.h"
 #include "rotrnn/kernels/block/block.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/fused/channel_runner.h"
 #include "rotrnn/network/heads.h"
 #include "rotrnn/network/layer_maps.h"
@@ -50,14 +51,17 @@ class FusedPass {
   void take_memory(const Context& context);
   void draw_masks(const Context& context);
   void set_norms(const Context& context);
+  Frontend::Input frontend_input(const Context& context) const;
+  void read_tokens(const Context& context);
   void encode(const Context& context);
-  void encode_backward(const Context& context, const NetworkParts<float>& gradients,
-                       const float* dx, float* dvalues);
+  void encode_backward(const Context& context, const float* dx, FlatArray& out, float* dvalues);
   void run_blocks(const Context& context);
   void move_statistics(const Context& context, size_t block) const;
   void block_norms(const Context& context, size_t block, std::vector<float>& out) const;
 
-  NetworkInput input_;
+  NetworkInput input_;   // with the tokens as its batch
+  PackedInput samples_;  // the batch as it was given
+  Frontend frontend_;
   NetworkParts<float> parts_;
   ChannelRunner channels_;
   Head head_;

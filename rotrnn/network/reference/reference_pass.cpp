@@ -143,10 +143,14 @@ const std::vector<T>& TwinPass<T>::forward(const ModelOptions& m, const DataShap
                                            const LayerMaps& maps, const Input& input) {
   input_ = input;
   const auto depth = static_cast<size_t>(m.depth), D = static_cast<size_t>(m.width);
-  const size_t n = input.batch.rows();
+  frontend_.forward(m.frontend, static_cast<size_t>(shape.inputs), weights, input.batch);
+  input_.batch.offsets = frontend_.offsets();
+  const size_t n = input_.batch.rows();
   config_ = block_config(m, described(maps, 0, T()), input.mode, engine);
-  inputs_ = static_cast<size_t>(shape.inputs), outputs_ = static_cast<size_t>(shape.outputs);
-  rows_ = output_rows(m, shape, input.batch);
+  inputs_ =
+      shape.input == InputKind::tokens ? static_cast<size_t>(shape.inputs) : frontend_.channels();
+  outputs_ = static_cast<size_t>(shape.outputs);
+  rows_ = output_rows(m, shape, input_.batch);
   values_.assign(depth, {});
   traces_.assign(depth, {});
   final_.assign(depth, {});
@@ -171,8 +175,7 @@ const std::vector<T>& TwinPass<T>::forward(const ModelOptions& m, const DataShap
       x[i] = encoder[static_cast<size_t>(input.batch.tokens[i / D]) * D + i % D];
     }
   } else {
-    const Values in(input.batch.values.begin(), input.batch.values.end());
-    x = dense(in, n, encoder, find<T>(weights, "encoder.bias"));
+    x = dense(frontend_.values(), n, encoder, find<T>(weights, "encoder.bias"));
   }
   for (size_t l = 0; l < depth; ++l) run_block(m, weights, maps, l, x);
   head_ = {};
@@ -276,11 +279,12 @@ typename TwinPass<T>::Gradients TwinPass<T>::backward(const ModelOptions& m, Net
     }
     put(layout, "encoder.weight", dencoder, out.parameters);
   } else {
-    const Values in(input_.batch.values.begin(), input_.batch.values.end());
-    put(layout, "encoder.weight", twins::product(twins::transpose(dx, n, D), in, D, n, inputs_),
+    put(layout, "encoder.weight",
+        twins::product(twins::transpose(dx, n, D), frontend_.values(), D, n, inputs_),
         out.parameters);
     put(layout, "encoder.bias", column_sums(dx, D), out.parameters);
-    out.values = twins::product(dx, find<T>(weights, "encoder.weight"), n, D, inputs_);
+    const Values dtokens = twins::product(dx, find<T>(weights, "encoder.weight"), n, D, inputs_);
+    out.values = frontend_.backward(weights, dtokens, out.parameters);
   }
   std::vector<Description<double>> exact(depth);
   for (size_t l = 0; l < depth; ++l) convert(descriptions[l], exact[l]);

@@ -5,6 +5,7 @@
 #include "rotrnn/kernels/oracle/block_reference.h"
 #include "rotrnn/network/layer_maps.h"
 #include "rotrnn/network/network.h"
+#include "rotrnn/network/reference/frontend_twin.h"
 #include "rotrnn/network/reference/layer_twin.h"
 #include "rotrnn/network/tensors.h"
 
@@ -57,7 +58,8 @@ class TwinPass {
   Values pool(const ModelOptions& options, const Values& x) const;
   Values pool_backward(const ModelOptions& options, const Values& dpooled) const;
 
-  Input input_;
+  Input input_;  // with the tokens' offsets as its batch
+  FrontendTwin<T> frontend_;
   kernels::BlockConfig config_;
   std::vector<kernels::reference::BlockValues<T>> values_;
   std::vector<kernels::reference::BlockTrace<T>> traces_;

@@ -97,7 +97,11 @@ StepBench bench_step(const StepBenchOptions& options) {
     if (step >= kWarmUp) seconds.push_back(whole);
   }
 
-  const auto tokens = static_cast<double>(noise.length());
+  const FrontendOptions& frontend = network.options().frontend;
+  double tokens = 0;  // that the blocks see
+  for (const int64_t length : options.lengths) {
+    tokens += static_cast<double>(frontend_tokens(frontend, length));
+  }
   result.seconds_per_step = median(seconds);
   result.fastest_step = *std::min_element(seconds.begin(), seconds.end());
   result.tokens_per_second = tokens / result.seconds_per_step;

@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "rotrnn/layers/registry.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/tensors.h"
 #include "rotrnn/training/batch.h"
 #include "rotrnn/training/checkpoint/network_checkpoint.h"
@@ -46,8 +47,12 @@ double numbers_per_token(const ModelOptions& m, const TrainingOptions& t) {
 }
 
 double measure_rate(const Config& config, const TaskFacts& facts) {
-  const int64_t length = std::clamp<int64_t>(facts.typical_length / facts.shape.towers, 1, 4096);
-  const int64_t batch = std::max<int64_t>(1, 4096 / length) * facts.shape.towers;
+  constexpr int64_t kTokens = 4096;
+  const FrontendOptions frontend = frontend_of(config.model, facts.shape);
+  const int64_t length = std::clamp<int64_t>(facts.typical_length / facts.shape.towers, 1,
+                                             frontend_samples(frontend, kTokens - 1));
+  const int64_t tokens = frontend_tokens(frontend, length);
+  const int64_t batch = std::max<int64_t>(1, kTokens / tokens) * facts.shape.towers;
   Network network(config.model, facts.shape, 0);
   network.engine = config.training.engine();
   network.engine.threads = thread_count(config.training.threads);
@@ -64,7 +69,7 @@ double measure_rate(const Config& config, const TaskFacts& facts) {
     train_pass(network, workspace, noise, {0, repeat, noise.sequences}, loss, gradients, dy);
     optimiser.step(repeat + 1, {}, gradients, network.weights(), network.engine.threads);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    best = std::max(best, static_cast<double>(batch * length) / seconds.count());
+    best = std::max(best, static_cast<double>(batch * tokens) / seconds.count());
   }
   return best;
 }
@@ -101,11 +106,22 @@ double useful_flops_per_token(const ModelOptions& m) {
 Estimate estimate(const Config& config, const TaskFacts& facts, bool measure) {
   const TrainingOptions& t = config.training;
   Estimate out;
-  out.tokens_per_step = static_cast<double>(t.batch * facts.typical_length);
+  const FrontendOptions frontend = frontend_of(config.model, facts.shape);
+  const int64_t towers = facts.shape.towers;
+  const int64_t length = std::max<int64_t>(1, facts.typical_length / towers);
+  out.tokens_per_step =
+      static_cast<double>(t.batch * (frontend.used() ? towers * frontend_tokens(frontend, length)
+                                                     : facts.typical_length));
   out.flops_per_token = useful_flops_per_token(config.model);
   const auto parameters = static_cast<double>(parameter_count(config.model, facts.shape));
   const double part = out.tokens_per_step / static_cast<double>(t.accumulate);
-  out.memory_bytes = 4 * (4 * parameters + part * numbers_per_token(config.model, t));
+  double numbers = part * numbers_per_token(config.model, t);
+  if (frontend.used()) {  // samples, tokens, and rotations at the end of each
+    const auto channels = static_cast<double>(frontend_channels(frontend, facts.shape.inputs));
+    numbers += part * 3 * channels +
+               static_cast<double>(t.batch / t.accumulate * length * towers * facts.shape.inputs);
+  }
+  out.memory_bytes = 4 * (4 * parameters + numbers);
   if (measure) {
     out.tokens_per_second = measure_rate(config, facts);
     out.hours = static_cast<double>(t.steps) * out.tokens_per_step / out.tokens_per_second / 3600;

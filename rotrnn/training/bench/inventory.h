@@ -25,7 +25,7 @@ int64_t parameter_count(const ModelOptions& options, const DataShape& shape);
 
 /// What training by a config will take.
 struct Estimate {
-  double tokens_per_step = 0;    // batch × typical length of the task
+  double tokens_per_step = 0;    // batch × typical length of the task, behind a front end
   double flops_per_token = 0;    // useful operations, forward and backward
   double memory_bytes = 0;       // weights, gradients, moments and saved activations
   double tokens_per_second = 0;  // measured on this machine; 0 when not measured

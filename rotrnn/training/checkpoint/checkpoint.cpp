@@ -58,6 +58,7 @@ TaskFacts parse_facts(const UnorderedJson& json) {
   facts.classes = json.at("classes").get<std::vector<std::string>>();
   facts.preprocessing = preprocessing_from_json(json.at("preprocessing"));
   const Preprocessing& p = facts.preprocessing;
+  s.rate = p.rate();
   const int64_t inputs = p.tokens() ? std::ssize(p.vocabulary) : p.form.channels;
   const int64_t outputs = s.target == TargetKind::classes ? std::ssize(facts.classes)
                           : s.per_token ? std::ssize(p.target_channels) * p.horizon
@@ -139,6 +140,16 @@ int64_t elements(const SafeTensor& tensor) {
   return static_cast<int64_t>(tensor.data.size() / dtype_size(tensor.dtype));
 }
 
+// Channels that the encoder reads; std::runtime_error where no network has such a front end.
+int64_t encoder_inputs(const CheckpointHeader& header, const std::string& where) {
+  const DataShape& s = header.facts.shape;
+  try {
+    return frontend_channels(resolve_frontend(header.config.model.frontend, s.rate), s.inputs);
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(fmt::format("{}: {}", where, error.what()));
+  }
+}
+
 // A few bytes of state.json can demand a network of any size: it must be the size of the weights
 // beside it. Loading them checks the rest, tensor by tensor.
 void check_sizes(const CheckpointHeader& header, const SafeTensorFile& weights) {
@@ -156,7 +167,8 @@ void check_sizes(const CheckpointHeader& header, const SafeTensorFile& weights) 
     }
   };
   const bool tokens = s.input == InputKind::tokens;
-  want("encoder.weight", tokens ? std::vector{s.inputs, m.width} : std::vector{m.width, s.inputs});
+  const int64_t inputs = encoder_inputs(header, weights.where());
+  want("encoder.weight", tokens ? std::vector{s.inputs, m.width} : std::vector{m.width, inputs});
   want("head.weight", {s.outputs, m.width});
   // All blocks are like the first, and the first has what every layer has at least.
   std::vector<int64_t> count(static_cast<size_t>(m.depth));

@@ -256,6 +256,12 @@ void check_target(const Config& config) {
            "model.pooling = \"none\" gives an output for every token, but this task has one label "
            "for a sequence; use mean or last");
   }
+  if (per_token && m.frontend.used()) {
+    refuse(where_set(config, "frontend.kind"),
+           fmt::format("task.target = \"{}\" wants an output for every step, and a front end makes "
+                       "one token of several steps; set frontend.kind = \"none\"",
+                       name_of(target)));
+  }
   if (target == TaskTarget::forecast && m.bidirectional) {
     refuse(where_set(config, "model.bidirectional"),
            "a forecast must not see the future; set model.bidirectional = false");

@@ -50,6 +50,23 @@ void bind_model(const Section& add, ModelOptions& m) {
   add("learn_rotation", &m.rotrnn.learn_rotation, "RotRNN: false keeps P = I and trains no M");
 }
 
+void bind_frontend(const Section& add, FrontendOptions& f) {
+  add("kind", choice(f.kind),
+      "what turns samples into tokens: nothing, consecutive samples, or log powers of decayed "
+      "rotations; docs/layers.md");
+  add("hop", IntegerKey{&f.hop, 0, 1 << 24},
+      "rotations: samples of one token; 0: 10 ms, or 16 without a sample rate");
+  add("bands", IntegerKey{&f.bands, 1, kMostSize}, "rotations: rotations per channel");
+  add("low", NumberKey{&f.low},
+      "rotations: frequency of the first band, in Hz, or in cycles per step without a sample rate; "
+      "0: 0.00375 of the rate");
+  add("high", NumberKey{&f.high}, "rotations: that of the last band; 0: 0.48125 of the rate");
+  add("learn", &f.learn, "rotations: train their angles and decays, at the recurrent rate");
+  add("size", IntegerKey{&f.size, 0, kMostSize}, "patch: samples of one token; 0: 16");
+  add("stride", IntegerKey{&f.stride, 0, 1 << 24},
+      "patch: samples from one token to the next; 0: the size");
+}
+
 void bind_init(const Section& add, RotRNNInit& i) {
   add("preset", choice(i.preset),
       "what the automatic choices below follow: the paper's text or its authors' code");
@@ -171,6 +188,7 @@ std::vector<BoundKey> bind_keys(Config& config) {
   std::vector<BoundKey> keys;
   for (TaskKey& k : bind_task_keys(config.task)) keys.push_back(std::move(k.key));
   bind_model({keys, "model."}, config.model);
+  bind_frontend({keys, "frontend."}, config.model.frontend);
   bind_init({keys, "model.init."}, config.model.rotrnn.init);
   bind_lru({keys, "model.lru."}, config.model.lru);
   bind_s5({keys, "model.s5."}, config.model.s5);

@@ -162,6 +162,45 @@ std::vector<Case> other_layers() {
   return out;
 }
 
+// Lengths below a token, of one, and that no number of tokens fills.
+std::vector<Case> frontend_cases() {
+  std::vector<Case> out;
+  const auto add = [&](const char* name, FrontendKind kind, auto change) {
+    out.push_back(make_case(name, [&](Case& c) {
+      FrontendOptions& f = c.model.frontend;
+      f.kind = kind;
+      f.hop = 8, f.bands = 6, f.learn = true;
+      f.size = 5, f.stride = 3;
+      c.lengths = {60, 5, 8, 131, 90};
+      change(c);
+    }));
+  };
+  add("rotations", FrontendKind::rotations, [](Case&) {});
+  add("rotations_fixed", FrontendKind::rotations, [](Case& c) { c.model.frontend.learn = false; });
+  add("rotations_pairs", FrontendKind::rotations, [](Case& c) {
+    c.shape.towers = 2;
+    c.shape.rate = 100;
+    c.model.pooling = Pooling::last;
+    c.lengths.push_back(70);
+  });
+  add("rotations_one_channel", FrontendKind::rotations, [](Case& c) {
+    c.shape.inputs = 1;
+    c.model.frontend.bands = 20;
+    c.model.dropout = 0.2;
+  });
+  add("rotations_evaluating", FrontendKind::rotations, [](Case& c) { c.evaluating = true; });
+  add("rotations_states", FrontendKind::rotations, [](Case& c) { c.states = true; });
+  add("patch", FrontendKind::patch, [](Case&) {});
+  add("patch_apart", FrontendKind::patch, [](Case& c) {
+    c.model.frontend.stride = 7;
+    c.model.bidirectional = true;
+  });
+  add("patch_s4", FrontendKind::patch, [](Case& c) { c.model.layer = "s4", c.model.state = 14; });
+  add("rotations_s4d", FrontendKind::rotations,
+      [](Case& c) { c.model.layer = "s4d", c.model.state = 14; });
+  return out;
+}
+
 // Whatever sizes there are: widths and heads that fit no vector, ragged batches, any setting.
 std::vector<Case> random_cases() {
   constexpr const char* kLayers[] = {"rotrnn", "lru", "s5", "s4d", "s4", "liquid_s4"};
@@ -279,6 +318,7 @@ std::string name_of(const ::testing::TestParamInfo<Case>& info) {
 INSTANTIATE_TEST_SUITE_P(Activations, Fused, ::testing::ValuesIn(activation_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Rotrnn, Fused, ::testing::ValuesIn(rotrnn_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Layers, Fused, ::testing::ValuesIn(other_layers()), name_of);
+INSTANTIATE_TEST_SUITE_P(Frontends, Fused, ::testing::ValuesIn(frontend_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Random, Fused, ::testing::ValuesIn(random_cases()), name_of);
 
 }  // namespace
