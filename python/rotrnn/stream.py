@@ -41,6 +41,9 @@ class ModelInfo:
     rate: int  #: samples per second; 0: not known
     channels: list[str]
     max_length: int
+    frontend: str  #: what makes tokens of samples; empty: each is one
+    window: int  #: samples of the first token, and
+    hop: int  #: samples from one to the next
     classifies: bool  #: outputs are classes
     outputs: int
     classes: list[str]

@@ -57,6 +57,9 @@ py::dict info_of(const Model& m) {
   d["rate"] = i.rate;
   d["channels"] = i.channels;
   d["max_length"] = i.max_length;
+  d["frontend"] = i.frontend;
+  d["window"] = i.window;
+  d["hop"] = i.hop;
   d["classifies"] = i.classifies;
   d["outputs"] = i.outputs;
   d["classes"] = i.classes;

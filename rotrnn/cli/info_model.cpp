@@ -71,6 +71,7 @@ int print_model(const std::string& path, bool json) {
                                {"activation", info.activation},
                                {"bidirectional", info.bidirectional},
                                {"pooling", name_of(info.pooling)},
+                               {"frontend", info.frontend.empty() ? "none" : info.frontend},
                                {"parameters", info.parameters},
                                {"input", info.tokens ? "tokens" : "values"},
                                {"inputs", info.inputs},
@@ -94,6 +95,7 @@ int print_model(const std::string& path, bool json) {
              info.activation, info.bidirectional ? ", bidirectional" : "", name_of(info.pooling));
   fmt::print("{} numbers, written by rotrnn {}\n", grouped(info.parameters), info.version);
   fmt::print("takes {}{}\n", input_text(info), info.towers == 2 ? ", two sequences" : "");
+  if (!info.frontend.empty()) fmt::print("front end: {}\n", info.frontend);
   fmt::print("predicts {}\n", output_text(info));
   if (why.empty()) {
     fmt::print("a stream holds {}\n", bytes(static_cast<double>(memory)));

@@ -41,6 +41,12 @@ OnnxReport write_onnx(std::string bytes, const std::string& where, const OnnxReq
   OnnxReport report;
   report.whole_only = source.whole_only();
   const bool streams = report.whole_only.empty();
+  if (source.file().frontend.used() && source.preprocessing().per_step) {
+    throw std::invalid_argument(
+        where +
+        ": a front end behind a mean for every step has no ONNX graph; train with "
+        "task.normalisation = \"standard\"");
+  }
   if (request.graph != "all" && kind_of(request.graph) != OnnxKind::sequence && !streams) {
     throw std::invalid_argument(fmt::format("{}: {}, so there is no {} graph; use --graph sequence",
                                             where, report.whole_only, request.graph));

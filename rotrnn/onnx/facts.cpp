@@ -32,6 +32,13 @@ std::string input_usage(const OnnxSource& source) {
   if (p.keep_every > 1) {
     out += fmt::format(" Give every {}th step only, beginning with the first.", p.keep_every);
   }
+  const FrontendOptions& f = source.file().frontend;
+  if (f.used()) {
+    out += fmt::format(
+        " Its steps are samples, of which a front end makes tokens: the step graph takes the {} "
+        "samples of one token, the chunk graph whole tokens, and lengths count samples.",
+        frontend_samples(f, 0));
+  }
   if (!p.order.empty()) {
     out += fmt::format(" A sequence has {} steps; the graph puts them in order.", p.order.size());
   }
@@ -75,6 +82,7 @@ std::vector<std::pair<std::string, std::string>> onnx_facts(const OnnxSource& so
     put(key, facts.at(key));
   }
   put("pairs", info.towers == 2);
+  put("frontend", facts.contains("frontend") ? json(facts.at("frontend")) : json("none"));
   put("max_length", p.max_length);
   if (info.tokens) {
     put("text", kTexts[static_cast<size_t>(p.kind)]);

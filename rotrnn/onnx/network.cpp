@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "rotrnn/onnx/branch.h"
+#include "rotrnn/onnx/frontend.h"
 
 namespace rotrnn {
 namespace {
@@ -12,7 +13,11 @@ namespace {
 class Builder {
  public:
   Builder(const OnnxSource& source, OnnxKind kind)
-      : source_(source), info_(source.info()), p_(source.preprocessing()), g_(name_of(kind)) {
+      : source_(source),
+        info_(source.info()),
+        p_(source.preprocessing()),
+        front_(onnx_frontend(source.file())),
+        g_(name_of(kind)) {
     frame_.kind = kind;
   }
 
@@ -21,7 +26,10 @@ class Builder {
     const OnnxValue in = take_inputs();
     measure(in);
     take_states();
-    OnnxValue x = encode(in);
+    // Behind a front end rows, steps and lengths are those of tokens.
+    const OnnxValue tokens = front_.options.used() ? read_samples(in) : "";
+    place_rows();
+    OnnxValue x = tokens.empty() ? encode(in) : onnx_map(g_, source_, "encoder", tokens);
     for (int64_t i = 0; i < info_.depth; ++i) x = block(i, x);
     g_.place("pooling.");
     const OnnxValue pooled = pool(x);
@@ -40,7 +48,11 @@ class Builder {
 
   OnnxValue take_inputs() {
     OnnxShape shape{batch_name()};
-    if (!frame_.step()) shape.emplace_back("steps");
+    if (!frame_.step()) {
+      shape.emplace_back("steps");
+    } else if (front_.options.used()) {
+      shape.emplace_back(frontend_samples(front_.options, 0));
+    }
     const std::string pairs =
         info_.towers == 2 ? ", two sequences that follow each other being a pair" : "";
     OnnxValue in;
@@ -66,8 +78,31 @@ class Builder {
     steps_ = g_.add("Gather", {shape, g_.integer(1)});
   }
 
+  // Samples [batch, steps, channels], or one step of them, to rows of tokens.
+  OnnxValue read_samples(const OnnxValue& in) {
+    OnnxValue x = in;
+    if (!p_.order.empty()) {
+      const std::vector<int64_t> order(p_.order.begin(), p_.order.end());
+      x = g_.add("Gather", {x, g_.integers(order)}, {{"axis", int64_t{1}}});
+    }
+    x = scaled(g_.add("Transpose", {x}, {{"perm", std::vector<int64_t>{1, 0, 2}}}));
+    const OnnxSystem tokens = onnx_tokens(g_, front_, frame_, {x, front_state_, lengths_});
+    front_state_ = tokens.state;
+    if (whole()) lengths_ = onnx_token_lengths(g_, front_, lengths_);
+    if (!frame_.step()) {
+      const OnnxValue rows = g_.add("Gather", {g_.add("Shape", {tokens.y}), g_.integers({0})});
+      const OnnxValue steps = g_.add("Div", {rows, frame_.batch});
+      steps_ = g_.add("Squeeze", {steps, g_.integers({0})});
+    }
+    return tokens.y;
+  }
+
+  int64_t state_size() const {
+    return info_.depth * onnx_state_size(source_) + front_.state_size();
+  }
+
   void take_states() {
-    const int64_t size = info_.depth * onnx_state_size(source_);
+    const int64_t size = state_size();
     OnnxValue state;
     if (whole()) {
       const OnnxValue shape =
@@ -78,17 +113,25 @@ class Builder {
     } else {
       state = g_.input("state", OnnxType::f32, {"batch", size}, "0 at the beginning");
       states_ = {state};
-      if (info_.depth > 1) {
-        const std::vector<int64_t> parts(static_cast<size_t>(info_.depth),
-                                         onnx_state_size(source_));
+      std::vector<int64_t> parts(static_cast<size_t>(info_.depth), onnx_state_size(source_));
+      if (front_.state_size() > 0) parts.push_back(front_.state_size());
+      if (parts.size() > 1) {
         states_ = g_.add_several("Split", {state, g_.integers(parts)}, parts.size(),
                                  {{"axis", int64_t{1}}});
+      }
+      if (front_.state_size() > 0) {
+        front_state_ = states_.back();
+        states_.pop_back();
       }
       if (mean()) {
         sum_ = g_.input("sum", OnnxType::f64, {"batch", info_.width}, "0 at the beginning");
       }
       count_ = g_.input("count", OnnxType::i64, {"batch"}, "steps so far; 0 at the beginning");
     }
+  }
+
+  // Which step of its sequence every row is, where that matters.
+  void place_rows() {
     const bool starts = source_.has("blocks.0.start_re");
     if (frame_.step()) {
       if (p_.per_step) place_ = count_;
@@ -286,7 +329,8 @@ class Builder {
 
   void give_states() {
     if (whole()) return;
-    const int64_t size = info_.depth * onnx_state_size(source_);
+    const int64_t size = state_size();
+    if (front_.state_size() > 0) states_.push_back(front_state_);
     g_.place("state.");
     g_.add("Concat", states_, {{"axis", int64_t{1}}}, "state_next");
     g_.output("state_next", OnnxType::f32, {"batch", size}, "state of the next call");
@@ -299,11 +343,13 @@ class Builder {
   const OnnxSource& source_;
   const runtime::ModelInfo& info_;
   const Preprocessing& p_;
+  const OnnxFrontend front_;
   OnnxGraph g_;
   OnnxFrame frame_;
   OnnxValue lengths_, steps_, place_, rows_of_table_;
   OnnxValue sum_, count_, sum_next_, count_next_;
   std::vector<OnnxValue> states_;  // of every block
+  OnnxValue front_state_;
 };
 
 }  // namespace

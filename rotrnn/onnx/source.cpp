@@ -1,5 +1,7 @@
 #include "rotrnn/onnx/source.h"
 
+#include "rotrnn/onnx/frontend.h"
+
 namespace rotrnn {
 
 OnnxSource::OnnxSource(std::string bytes, const std::string& where)
@@ -8,6 +10,11 @@ OnnxSource::OnnxSource(std::string bytes, const std::string& where)
                                         const std::vector<int64_t>& shape, bool) {
     if (!numbers.empty()) tensors_[name] = {numbers, shape};
   });
+}
+
+std::string OnnxSource::whole_only() const {
+  const std::string why = model_->packed().whole_only();
+  return why.empty() ? onnx_frontend(file()).whole_only() : why;
 }
 
 std::vector<float> OnnxSource::numbers(const std::string& name) const {

@@ -21,7 +21,7 @@ class OnnxSource {
   const ModelFile& file() const { return model_->packed().file; }
   const Preprocessing& preprocessing() const { return model_->packed().preprocessing; }
   /// Why there are no graphs with states; empty when there are.
-  std::string whole_only() const { return model_->packed().whole_only(); }
+  std::string whole_only() const;
 
   bool has(const std::string& name) const { return tensors_.contains(name); }
   /// The numbers of a tensor.

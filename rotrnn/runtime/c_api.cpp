@@ -152,6 +152,8 @@ rotrnn_model_info describe(const rotrnn::runtime::ModelInfo& from) {
   info.classifies = from.classifies;
   info.bidirectional = from.bidirectional;
   info.pairs = from.towers == 2;
+  info.window = from.window;
+  info.hop = from.hop;
   switch (from.pooling) {
     case rotrnn::Pooling::mean:
       info.pooling = ROTRNN_POOL_MEAN;

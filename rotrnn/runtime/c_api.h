@@ -53,6 +53,9 @@ typedef struct rotrnn_model_info {
   int32_t bidirectional;
   int32_t pairs; /* 1: an example is two sequences */
   rotrnn_pooling pooling;
+  /* Steps of the input that are one step of the network, and from one to the next; 1 without a
+   * front end. */
+  int64_t window, hop;
 } rotrnn_model_info;
 
 /* The version of this library, such as "0.1.0". */

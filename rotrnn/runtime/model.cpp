@@ -51,6 +51,11 @@ ModelInfo info_of(const ModelFile& file) {
   info.horizon = p.horizon;
   info.per_step = file.shape.per_token;
   info.towers = file.shape.towers;
+  const FrontendOptions& f = file.frontend;
+  if (!f.used()) return info;
+  info.frontend = describe_frontend(f);
+  info.window = frontend_samples(f, 0);
+  info.hop = frontend_samples(f, 1) - info.window;
   return info;
 }
 
@@ -69,6 +74,7 @@ class Loader {
     }
     packed_.simd = &kernels::table();
     set_config();
+    set_frontend();
     set_encoder();
     for (const ModelFile::Block& block : file_.blocks) add_block(block);
     if (file_.shape.towers == 2) packed_.hidden = pack(file_.hidden, 4 * file_.width);
@@ -98,8 +104,22 @@ class Loader {
     return linear;
   }
 
+  void set_frontend() {
+    const FrontendOptions& f = file_.frontend;
+    if (!f.used()) return;
+    kernels::RotationParameters p;
+    p.channels = static_cast<size_t>(file_.shape.inputs);
+    p.bands = static_cast<size_t>(f.bands);
+    p.hop = static_cast<size_t>(f.hop);
+    p.theta = file_.theta.data();
+    p.gamma_log = file_.gamma_log.data();
+    p.mean = file_.mean.data();
+    p.deviation = file_.deviation.data();
+    packed_.frontend = Frontend(f, p, packed_.memory);
+  }
+
   void set_encoder() {
-    const auto C = static_cast<size_t>(file_.shape.inputs), D = packed_.D();
+    const size_t C = packed_.token_inputs(), D = packed_.D();
     const Numbers weight = file_.encoder.weight;
     if (packed_.info.tokens) {
       packed_.encoder = weight.data();

@@ -39,6 +39,9 @@ struct ModelInfo {
   std::vector<std::string> channels;  // their names; may be empty
   int64_t keep_every = 1;             // every k-th step of the input is one of the network
   int64_t max_length = 0;             // steps of a sequence that training kept; 0: all
+  // A front end makes one step of the network of `window` kept ones, the next `hop` later.
+  std::string frontend;  // in words; empty: there is none
+  int64_t window = 1, hop = 1;
   // Output: a number for each class, or values.
   bool classifies = true;
   int64_t outputs = 0;

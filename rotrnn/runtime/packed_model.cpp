@@ -36,7 +36,7 @@ void PackedModel::encode(int32_t token, float* x) const {
 
 void PackedModel::encode(const float* values, float* x) const {
   std::copy_n(encoder_bias, D(), x);
-  for (size_t c = 0; c < inputs(); ++c) simd->axpy(x, encoder + c * D(), values[c], D());
+  for (size_t c = 0; c < token_inputs(); ++c) simd->axpy(x, encoder + c * D(), values[c], D());
 }
 
 void PackedModel::check_tokens(std::span<const int32_t> tokens) const {

@@ -8,6 +8,7 @@
 #include "rotrnn/kernels/block/block.h"
 #include "rotrnn/kernels/block/step.h"
 #include "rotrnn/kernels/simd/simd.h"
+#include "rotrnn/runtime/frontend.h"
 #include "rotrnn/runtime/model.h"
 #include "rotrnn/spec/model_file.h"
 
@@ -35,7 +36,8 @@ struct PackedModel {
   kernels::BlockConfig config;
   std::vector<kernels::BlockParameters> blocks;  // whole sequences
   std::vector<kernels::StepBlock> steps;         // streams; empty if diagonal and bidirectional
-  // Encoder: rows of an embedding, or one row per channel and the bias.
+  Frontend frontend;
+  // Encoder: rows of an embedding, or one row per channel of a token and the bias.
   const float *encoder = nullptr, *encoder_bias = nullptr;
   Linear hidden, head;  // hidden: of pairs
 
@@ -43,11 +45,12 @@ struct PackedModel {
   bool channels() const { return !steps.empty() && steps[0].channels() != nullptr; }
   size_t state_size() const { return steps[0].state_size(); }  // of one block of a stream
   size_t inputs() const { return static_cast<size_t>(info.inputs); }
+  size_t token_inputs() const { return frontend.used() ? frontend.outputs() : inputs(); }
   size_t outputs() const { return static_cast<size_t>(info.outputs); }
 
   /// Why it takes whole sequences only; empty when it can stream.
   std::string whole_only() const;
-  /// x [D] from a token, which is within the vocabulary, or from the values of a step.
+  /// x [D] from a token, which is within the vocabulary, or from the values of one.
   void encode(int32_t token, float* x) const;
   void encode(const float* values, float* x) const;
   /// std::invalid_argument unless all of these are within the vocabulary.

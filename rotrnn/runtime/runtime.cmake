@@ -12,7 +12,7 @@ endif()
 set(ROTRNN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 configure_file(${ROTRNN_RUNTIME_DIR}/../version.h.in ${ROTRNN_GENERATED}/rotrnn/version.h @ONLY)
 
-set(runtime_sources c_api.cpp model.cpp packed_model.cpp score.cpp stream.cpp wave.cpp ../spec/preprocess.cpp
+set(runtime_sources c_api.cpp frontend.cpp model.cpp packed_model.cpp score.cpp stream.cpp wave.cpp ../spec/preprocess.cpp
     ../spec/read_model.cpp ../spec/write_model.cpp
     ../io/atomic_file.cpp ../io/mapped_file.cpp ../io/formats/safetensors.cpp ../base/text/utf8.cpp)
 if(EMSCRIPTEN)

@@ -76,7 +76,7 @@ struct Scorer::Impl {
       if (n.info.tokens) {
         n.encode(tokens[static_cast<size_t>(t)], x);
       } else {
-        n.encode(values.data() + static_cast<size_t>(t) * n.inputs(), x);
+        n.encode(values.data() + static_cast<size_t>(t) * n.token_inputs(), x);
       }
     }
   }
@@ -326,6 +326,13 @@ std::vector<float> Scorer::score(std::span<const float> values, std::span<const 
     p.write_values(std::as_bytes(part),
                    s.values.data() + static_cast<size_t>(s.offsets.back()) * C);
     s.offsets.push_back(s.offsets.back() + steps);
+  }
+  if (s.n.frontend.used()) {
+    std::vector<float> tokens;
+    std::vector<int64_t> token_offsets;
+    s.n.frontend.sequences(s.values, s.offsets, static_cast<int>(s.threads), tokens, token_offsets);
+    s.values.swap(tokens);
+    s.offsets.swap(token_offsets);
   }
   return s.run();
 }

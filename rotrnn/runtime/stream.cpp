@@ -16,14 +16,16 @@ namespace {
 
 constexpr uint64_t kStateMagic = 0x3154535f4e4e5252;  // "RRNN_ST1"
 
+constexpr size_t kSamples = 512;  // numbers that a front end takes together
+
 // The part of a state that is not an array of numbers.
 struct Position {
-  int64_t steps = 0;          // that the network made
+  int64_t steps = 0;          // that the network made: tokens of a front end
   int64_t received = 0;       // that were pushed
   std::array<char, 4> cut{};  // the bytes of a character whose end has not come yet
   uint32_t cut_bytes = 0;
   uint32_t ended = 0;
-  uint32_t unused = 0;
+  int32_t waiting = 0;  // samples in a front end (Frontend::run)
 };
 
 struct StateHeader {
@@ -39,6 +41,20 @@ void check_streams(const PackedModel& n) {
       (n.info.bidirectional ? ", or train with model.bidirectional = false" : ""));
 }
 
+// Whether a saved state may have so many samples in its front end.
+bool waiting_fits(const Frontend& frontend, int32_t waiting) {
+  const FrontendOptions& o = frontend.options();
+  switch (o.kind) {
+    case FrontendKind::none:
+      break;
+    case FrontendKind::patch:
+      return waiting < o.size && waiting >= std::min<int64_t>(0, o.size - o.stride);
+    case FrontendKind::rotations:
+      return waiting >= 0 && waiting < o.hop;
+  }
+  return waiting == 0;
+}
+
 }  // namespace
 
 struct Stream::Impl {
@@ -46,11 +62,13 @@ struct Stream::Impl {
   const PackedModel& n;
   size_t rows;  // of a chunk
   Position position;
-  // One piece of memory. A saved state holds states, sums and the position.
+  // One piece of memory. A saved state holds sums, states, front and the position.
   std::vector<double> sums;       // [D] of all outputs of the last block, for the mean
   kernels::AlignedFloats states;  // of every block, then the last output [D]
+  kernels::AlignedFloats front;   // state of the front end
   kernels::AlignedFloats x, scratch, outputs;
-  std::vector<kernels::StepState> many;  // states of the streams of push_each
+  kernels::AlignedFloats samples, token;  // on their way through the front end
+  std::vector<kernels::StepState> many;   // states of the streams of push_each
 
   Impl(std::shared_ptr<const Model> m, size_t r)
       : model(std::move(m)), n(model->packed()), rows(r) {
@@ -61,18 +79,23 @@ struct Stream::Impl {
     scratch.resize(std::max(n.steps[0].scratch(rows), rows * n.D()));
     outputs.assign(2 * n.outputs(), 0.0f);
     many.resize(rows);
+    if (!n.frontend.used()) return;
+    front.assign(n.frontend.state_size(), 0.0f);
+    samples.resize(std::max(kSamples, n.inputs()));
+    token.resize(n.frontend.outputs());
   }
 
   float* state(size_t block) { return states.data() + block * n.state_size(); }
   float* last() { return states.data() + n.blocks.size() * n.state_size(); }
   size_t numbers_size() const {
-    return sums.size() * sizeof(double) + states.size() * sizeof(float);
+    return sums.size() * sizeof(double) + (states.size() + front.size()) * sizeof(float);
   }
 
   void reset() {
     position = {};
     std::fill(sums.begin(), sums.end(), 0.0);
     std::fill(states.begin(), states.end(), 0.0f);
+    std::fill(front.begin(), front.end(), 0.0f);
     std::fill(outputs.begin(), outputs.end(), 0.0f);
   }
 
@@ -118,30 +141,35 @@ struct Stream::Impl {
     if (each != nullptr) n.head.run(*n.simd, scratch.data(), count, each);
   }
 
-  void encode_values(const float* values, float* out, int64_t step) {
+  float scaled(const float* values, size_t c, int64_t step) const {
     const Preprocessing& p = n.preprocessing;
+    const size_t at = p.per_step ? static_cast<size_t>(step) : c;
+    return static_cast<float>((static_cast<double>(values[c]) - p.mean[at]) / p.deviation[at]);
+  }
+
+  void encode_values(const float* values, float* out, int64_t step) const {
     const size_t C = n.inputs();
     // On the stack for the usual few channels.
     std::array<float, 64> few;
-    const auto scaled = [&](size_t c) {
-      const size_t at = p.per_step ? static_cast<size_t>(step) : c;
-      return static_cast<float>((static_cast<double>(values[c]) - p.mean[at]) / p.deviation[at]);
-    };
     if (C <= few.size()) {
-      for (size_t c = 0; c < C; ++c) few[c] = scaled(c);
+      for (size_t c = 0; c < C; ++c) few[c] = scaled(values, c, step);
       n.encode(few.data(), out);
       return;
     }
     std::copy_n(n.encoder_bias, n.D(), out);
-    for (size_t c = 0; c < C; ++c) n.simd->axpy(out, n.encoder + c * n.D(), scaled(c), n.D());
+    for (size_t c = 0; c < C; ++c)
+      n.simd->axpy(out, n.encoder + c * n.D(), scaled(values, c, step), n.D());
+  }
+
+  /// Steps that are kept of those from `from` to `to`.
+  int64_t kept(int64_t from, int64_t to) const {
+    const int64_t k = n.preprocessing.keep_every;
+    const auto until = [k](int64_t received) { return (received + k - 1) / k; };
+    return until(to) - until(from);
   }
 
   /// Steps of `count` received ones that the network makes.
-  int64_t kept(int64_t count) const {
-    const int64_t k = n.preprocessing.keep_every;
-    const auto until = [k](int64_t received) { return (received + k - 1) / k; };
-    return until(position.received + count) - until(position.received);
-  }
+  int64_t kept(int64_t count) const { return kept(position.received, position.received + count); }
 
   void check_each(size_t steps, std::span<float> each) const {
     if (!each.empty() && each.size() < steps * n.outputs()) {
@@ -163,6 +191,7 @@ struct Stream::Impl {
                       p.max_length));
     }
     const int64_t made = kept(count);
+    if (n.frontend.used()) return push_samples(values, made, each);
     check_each(static_cast<size_t>(made), each);
     size_t waiting = 0;
     float* to = each.empty() ? nullptr : each.data();
@@ -174,6 +203,51 @@ struct Stream::Impl {
     }
     if (waiting > 0) flush(waiting, to);
     return made;
+  }
+
+  // Through a front end; returns the tokens.
+  int64_t push_samples(std::span<const float> values, int64_t kept_samples, std::span<float> each) {
+    const FrontendOptions& o = n.frontend.options();
+    const int64_t before = kept(0, position.received), until = before + kept_samples;
+    const int64_t made = frontend_complete(o, until) - frontend_complete(o, before);
+    check_each(static_cast<size_t>(made), each);
+    const size_t C = n.inputs(), room = samples.size() / C;
+    size_t filled = 0, waiting = 0;
+    float* to = each.empty() ? nullptr : each.data();
+    for (size_t i = 0; i < values.size(); i += C) {
+      const int64_t step = position.received++;
+      if (step % n.preprocessing.keep_every != 0) continue;
+      for (size_t c = 0; c < C; ++c) {
+        samples[filled * C + c] = scaled(values.data() + i, c, step);
+      }
+      if (++filled == room) read_samples(filled, waiting, to);
+    }
+    read_samples(filled, waiting, to);
+    if (waiting > 0) flush(waiting, to);
+    return made;
+  }
+
+  // The first `filled` samples; tokens that they complete go to the rows of x, and on when these
+  // are full.
+  void read_samples(size_t& filled, size_t& waiting, float*& to) {
+    const kernels::SubnormalsAreZero zero;
+    for (size_t at = 0; at < filled;) {
+      bool complete = false;
+      at += n.frontend.run(samples.data() + at * n.inputs(), filled - at, front.data(),
+                           position.waiting, token.data(), complete);
+      if (!complete) continue;
+      n.encode(token.data(), x.data() + waiting * n.D());
+      if (++waiting == rows) flush(waiting, to);
+    }
+    filled = 0;
+  }
+
+  // A sequence that is shorter than a token ends: the token of what there is.
+  void end_samples() {
+    if (position.steps > 0 || position.received == 0) return;
+    n.frontend.partial(front.data(), position.waiting, token.data());
+    n.encode(token.data(), x.data());
+    run(1, nullptr);
   }
 
   void flush(size_t& waiting, float*& to) {
@@ -308,6 +382,7 @@ void Stream::end() {
     throw std::invalid_argument("the text ends inside a character");
   }
   if (s.n.preprocessing.end_mark) s.push_tokens(std::array{kTokenEnd}, {});
+  if (s.n.frontend.used()) s.end_samples();
   s.position.ended = 1;
 }
 
@@ -369,6 +444,7 @@ void Stream::save(std::span<std::byte> state) const {
   put(&header, sizeof header);
   put(s.sums.data(), s.sums.size() * sizeof(double));
   put(s.states.data(), s.states.size() * sizeof(float));
+  put(s.front.data(), s.front.size() * sizeof(float));
 }
 
 void Stream::restore(std::span<const std::byte> state) {
@@ -380,7 +456,7 @@ void Stream::restore(std::span<const std::byte> state) {
   }
   const Position& p = header.position;
   const bool fits = header.size == state.size() && state.size() == state_size() && p.steps >= 0 &&
-                    p.received >= 0 && p.ended <= 1 &&
+                    p.received >= 0 && p.ended <= 1 && waiting_fits(s.n.frontend, p.waiting) &&
                     (p.cut_bytes == 0 || (p.cut_bytes < 4 && bytes_from(p.cut[0]) > p.cut_bytes));
   if (header.fingerprint != s.n.fingerprint || !fits) {
     throw std::invalid_argument(
@@ -390,13 +466,17 @@ void Stream::restore(std::span<const std::byte> state) {
   const size_t sums = s.sums.size() * sizeof(double);
   s.position = p;
   std::memcpy(s.sums.data(), at, sums);
-  std::memcpy(s.states.data(), at + sums, s.states.size() * sizeof(float));
+  const size_t states = s.states.size() * sizeof(float);
+  std::memcpy(s.states.data(), at + sums, states);
+  if (s.front.empty()) return;
+  std::memcpy(s.front.data(), at + sums + states, s.front.size() * sizeof(float));
 }
 
 size_t Stream::memory() const {
   const Impl& s = *impl_;
   return sizeof(Stream) + sizeof(Impl) + s.sums.capacity() * sizeof(double) +
-         (s.states.capacity() + s.x.capacity() + s.scratch.capacity() + s.outputs.capacity()) *
+         (s.states.capacity() + s.front.capacity() + s.x.capacity() + s.scratch.capacity() +
+          s.outputs.capacity() + s.samples.capacity() + s.token.capacity()) *
              sizeof(float) +
          s.many.capacity() * sizeof(kernels::StepState);
 }
@@ -421,7 +501,7 @@ void Stream::push_each(std::span<Stream* const> streams, std::span<const float> 
     throw std::invalid_argument(fmt::format("push_each: {} values for {} streams of {} channels",
                                             values.size(), streams.size(), C));
   }
-  if (n.preprocessing.keep_every != 1 || n.preprocessing.per_step) {
+  if (n.preprocessing.keep_every != 1 || n.preprocessing.per_step || n.frontend.used()) {
     // Their steps are not all alike.
     for (size_t i = 0; i < streams.size(); ++i) streams[i]->push(values.subspan(i * C, C));
     return;

@@ -27,7 +27,8 @@ class ROTRNN_API Stream {
 
   /// Takes whole steps of `inputs` channels, in natural units (audio -1 to 1). `each`, when not
   /// empty, gets the logits after every one of these steps: [steps, outputs]. Returns the number of
-  /// steps that the network made: fewer than given where it keeps every k-th only.
+  /// steps that the network made: fewer than given where it keeps every k-th only, or where a front
+  /// end makes one token of several.
   int64_t push(std::span<const float> values, std::span<float> each = {});
 
   /// Takes token numbers.
@@ -37,7 +38,8 @@ class ROTRNN_API Stream {
   /// have room for one step per byte.
   int64_t push_text(std::string_view text, std::span<float> each = {});
 
-  /// Ends the sequence: pushes the end mark that texts were trained with, if any.
+  /// Ends the sequence: pushes the end mark that texts were trained with, if any, and what is in a
+  /// front end, if it is shorter than a token.
   /// After it the logits are those of whole-sequence scoring. Call reset() to go on.
   void end();
 
@@ -51,7 +53,7 @@ class ROTRNN_API Stream {
   /// |z| of every block at this moment [depth]: how much each of them remembers.
   void norms(std::span<float> out) const;
 
-  /// Steps since the beginning.
+  /// Steps of the network since the beginning.
   int64_t steps() const;
 
   /// Back to the beginning of a sequence.

@@ -13,6 +13,7 @@
 #include "rotrnn/base/arena.h"
 #include "rotrnn/spec/data_shape.h"
 #include "rotrnn/spec/description.h"
+#include "rotrnn/spec/frontend.h"
 #include "rotrnn/spec/kinds.h"
 #include "rotrnn/spec/preprocess.h"
 
@@ -48,6 +49,10 @@ struct ModelFile {
   DataShape shape;
   std::vector<std::string> classes;
   Preprocessing preprocessing;
+
+  // What makes tokens of samples, without low and high; the numbers are those of rotations.
+  FrontendOptions frontend;
+  Numbers theta, gamma_log, mean, deviation;
 
   LinearNumbers encoder;  // without bias where tokens are embedded: weight [inputs, width]
   std::vector<Block> blocks;
@@ -103,7 +108,14 @@ void ModelFile::each_tensor(Self& self, const Visit& visit) {
   if (self.shape.input == InputKind::tokens) {
     visit("encoder.weight", self.encoder.weight, Shape{self.shape.inputs, D}, false);
   } else {
-    linear("encoder", self.encoder, self.shape.inputs, D);
+    const int64_t channels = frontend_channels(self.frontend, self.shape.inputs);
+    if (self.frontend.kind == FrontendKind::rotations) {
+      visit("frontend.theta", self.theta, Shape{self.frontend.bands}, false);
+      visit("frontend.gamma_log", self.gamma_log, Shape{self.frontend.bands}, false);
+      visit("frontend.mean", self.mean, Shape{channels}, false);
+      visit("frontend.deviation", self.deviation, Shape{channels}, false);
+    }
+    linear("encoder", self.encoder, channels, D);
   }
   for (size_t i = 0; i < self.blocks.size(); ++i) {
     const std::string at = "blocks." + std::to_string(i) + ".";

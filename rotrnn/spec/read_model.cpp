@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kMostWidth = 1 << 16, kMostBlocks = 1 << 12, kMostDegree = 64;
+constexpr int64_t kMostHop = 1 << 24;
 
 class Reader {
  public:
@@ -28,7 +29,9 @@ class Reader {
     const json facts = parse_metadata();
     read_facts(facts);
     read_preprocessing(facts);
+    read_frontend(facts);
     read_tensors();
+    check_frontend();
     return std::move(model_);
   }
 
@@ -196,6 +199,35 @@ class Reader {
         std::all_of(p.deviation.begin(), p.deviation.end(), [](double x) { return x != 0; });
     if (!inputs_fit || !outputs_fit || !numbers_fit) {
       damaged("its preprocessing does not fit the network");
+    }
+  }
+
+  void read_frontend(const json& facts) {
+    const auto found = facts.find("frontend");
+    if (found == facts.end()) return;
+    if (!found->is_object()) damaged("\"frontend\" of its metadata is not a JSON object");
+    FrontendOptions& f = model_.frontend;
+    f.kind = get_choice<FrontendKind>(*found, "kind", kNames<FrontendKind>);
+    switch (f.kind) {
+      case FrontendKind::none:
+        return;
+      case FrontendKind::patch:
+        f.size = get_size(*found, "size", kMostWidth);
+        f.stride = get_size(*found, "stride", kMostHop);
+        break;
+      case FrontendKind::rotations:
+        f.hop = get_size(*found, "hop", kMostHop);
+        f.bands = get_size(*found, "bands", kMostWidth);
+    }
+    const DataShape& s = model_.shape;
+    if (s.input == InputKind::tokens || s.per_token || model_.pooling == Pooling::none) {
+      damaged("it has a front end but takes tokens or predicts at every step");
+    }
+  }
+
+  void check_frontend() const {
+    for (const float x : model_.deviation) {
+      if (x == 0) damaged("a number of tensor \"frontend.deviation\" is 0");
     }
   }
 

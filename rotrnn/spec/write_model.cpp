@@ -65,6 +65,16 @@ nlohmann::ordered_json model_facts(const ModelFile& model) {
                                  {"per_token", shape.per_token},
                                  {"classes", model.classes},
                                  {"preprocessing", to_json(model.preprocessing)}};
+  const FrontendOptions& f = model.frontend;
+  switch (f.kind) {
+    case FrontendKind::none:
+      break;
+    case FrontendKind::patch:
+      json["frontend"] = {{"kind", name_of(f.kind)}, {"size", f.size}, {"stride", f.stride}};
+      break;
+    case FrontendKind::rotations:
+      json["frontend"] = {{"kind", name_of(f.kind)}, {"hop", f.hop}, {"bands", f.bands}};
+  }
   if (model.channels()) {
     json["degree"] = model.degree();
     json["liquid"] = kProducts[model.degree() == 1 ? 0 : model.products_inside() ? 1 : 2];

@@ -109,7 +109,26 @@ class Folded:
         v = v[::p["keep_every"]]
         if p["order"]:
             v = v[p["order"]]
+        if "frontend" in self.model:
+            v = self.frontend(v)
         return v @ t["encoder.weight"].T + t["encoder.bias"]
+
+    def frontend(self, v):
+        """Tokens [., channels] of the steps v [steps, channels]; the last is left out unless it is whole or alone."""
+        f, t = self.model["frontend"], self.tensors
+        if f["kind"] == "patch":
+            size, stride = f["size"], f["stride"]
+            if len(v) < size:
+                return np.concatenate([v, np.zeros((size - len(v), v.shape[1]))]).reshape(1, -1)
+            return np.array([v[i:i + size].ravel() for i in range(0, len(v) - size + 1, stride)])
+        hop, decay = f["hop"], np.exp(t["frontend.gamma_log"])
+        turn, xi = np.exp(-decay + 1j * t["frontend.theta"]), np.sqrt(-np.expm1(-2 * decay))
+        z, powers = np.zeros((v.shape[1], len(turn)), complex), []
+        for x in v:
+            z = turn * z + xi * x[:, None]
+            powers.append((np.abs(z)**2).ravel())
+        power = np.array([np.mean(powers[i:i + hop], 0) for i in range(0, max(1, len(v) - hop + 1), hop)])
+        return (np.log(power + 1e-7) - t["frontend.mean"]) / t["frontend.deviation"]
 
     # The network.
 
@@ -241,7 +260,7 @@ CHOICES = dict(
     width=7, states=5, depth=2, activation="half_glu1", norm="none", prenorm=True, bidirectional=False,
     pooling="mean", input="values", inputs=1, kind=None, target="classes", outputs=4, towers=1, per_token=False,
     start=False, biases=True, rate=0, names=None, max_length=0, per_step=False, keep_every=1, order=None,
-    end_mark=False, horizon=0, radius=(0.5, 0.999), system="diagonal", rank=False, b=False, liquid="none", degree=1)
+    end_mark=False, horizon=0, radius=(0.5, 0.999), frontend=None, system="diagonal", rank=False, b=False, liquid="none", degree=1)
 
 
 def s4_step(Lambda, P, B, step):
@@ -306,9 +325,16 @@ def random_model(path, seed, **changes):
     elif kind == "ids":
         vocabulary = [f"t{i}" for i in range(C)]
 
-    t = {}
+    t, tokens = {}, C
+    if c["frontend"]:
+        f = c["frontend"]
+        tokens = C * (f["bands"] if f["kind"] == "rotations" else f["size"])
+        if f["kind"] == "rotations":
+            t["frontend.theta"] = rng.uniform(0.02, 3.0, f["bands"])
+            t["frontend.gamma_log"] = np.log(-np.log(rng.uniform(0.6, 0.99, f["bands"])))
+            t["frontend.mean"], t["frontend.deviation"] = normal(tokens) - 1, about_one(tokens)
     if kind == "values":
-        t["encoder.weight"], t["encoder.bias"] = normal(D, C, fan=C), normal(D, fan=4)
+        t["encoder.weight"], t["encoder.bias"] = normal(D, tokens, fan=tokens), normal(D, fan=4)
     else:
         t["encoder.weight"] = normal(C, D)
     for i in range(c["depth"]):
@@ -357,6 +383,8 @@ def random_model(path, seed, **changes):
         pooling=c["pooling"], input="values" if values else "tokens", inputs=C, target=c["target"], outputs=K,
         towers=c["towers"], per_token=c["per_token"] or c["pooling"] == "none",
         classes=[f"class {i}" for i in range(K)] if classes else [], preprocessing=preprocessing)
+    if c["frontend"]:
+        model["frontend"] = c["frontend"]
     if c["system"] == "channel":
         model.update(degree=c["degree"], liquid=c["liquid"])
     write_file(path, dict(format="rotrnn-model", format_version="1", model=json.dumps(model)), t)
@@ -433,6 +461,18 @@ def kinds():
     yield "bidirectional many states", dict(width=3, states=70, bidirectional=True, start=True), 60
     yield "audio", dict(rate=8000, width=16, states=12), 1100
     yield "audio, both directions", dict(rate=8000, bidirectional=True), 200
+    # Front ends; no number of tokens fills the steps.
+    rotations = dict(frontend=dict(kind="rotations", hop=8, bands=21))
+    patch = dict(frontend=dict(kind="patch", size=6, stride=6))
+    yield "rotations", dict(rotations, rate=8000, width=16, states=12), 1003
+    yield "rotations last", dict(rotations, inputs=3, pooling="last", norm="affine", prenorm=False), 403
+    yield "rotations keep every", dict(rotations, inputs=2, keep_every=3, rate=8000), 500
+    yield "rotations s4d", dict(s4d, **rotations, width=20, states=9), 403
+    yield "rotations bidirectional", dict(rotations, bidirectional=True, norm="layer"), 203
+    yield "rotations pairs", dict(rotations, towers=2, inputs=2), 63
+    yield "patch", dict(patch, width=16, states=12), 403
+    yield "patch overlapping", dict(frontend=dict(kind="patch", size=7, stride=2), inputs=2, pooling="last"), 203
+    yield "patch apart", dict(frontend=dict(kind="patch", size=3, stride=5), inputs=2), 203
 
 
 def random_text(rng, characters, steps):

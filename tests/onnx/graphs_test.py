@@ -31,12 +31,20 @@ def models():
         model = folded.Folded(FOLDED / case["file"])
         m = model.model
         # Activations and norms are the same nodes behind either system.
-        key = case["name"] if m["system"] == "diagonal" else (m["liquid"], m["degree"], m["bidirectional"], m["pooling"],
+        key = case["name"] if m["system"] == "diagonal" or "frontend" in m else (m["liquid"], m["degree"], m["bidirectional"], m["pooling"],
                                                                m["prenorm"], "blocks.0.p_re" in model.tensors,
                                                                "blocks.0.b_re" in model.tensors)
         if key not in seen:
             seen.add(key)
             yield case["name"], Path(case["file"]).stem, model
+
+
+def samples_of_token(model):
+    """Of the step graph; 0: patches that overlap or leave samples out have none."""
+    f = model.model.get("frontend", {"kind": "none"})
+    if f["kind"] == "patch":
+        return f["size"] if f["size"] == f["stride"] else 0
+    return f.get("hop", 1)
 
 
 def draw(model, rng, steps):
@@ -94,13 +102,16 @@ class Case:
         self.jobs, self.want = [], []
         self.add_sequences()
         m = model.model
-        self.streams = not m["bidirectional"] and m["towers"] == 1 and not m["preprocessing"]["order"]
+        self.streams = (not m["bidirectional"] and m["towers"] == 1 and not m["preprocessing"]["order"]
+                        and samples_of_token(model) > 0)
         if self.streams:
             self.add_streams()
 
     def add_sequences(self):
         order = self.model.model["preprocessing"]["order"]
         lengths = [len(order)] * 3 if order else LENGTHS
+        if "frontend" in self.model.model:
+            lengths = [3 * n for n in LENGTHS]  # shorter than a token, and with a rest
         for part in (lengths, lengths[2:3] if self.model.model["towers"] == 1 else lengths[:2]):
             drawn = [draw(self.model, self.rng, n) for n in part]
             call = feed(self.model, padded([given for _, given in drawn], self.rng))
@@ -110,17 +121,19 @@ class Case:
 
     def add_streams(self):
         """Two streams: by chunks, then on by steps; and by steps from the beginning."""
-        drawn = [draw(self.model, self.rng, sum(CHUNKS) + STEPS) for _ in range(2)]
+        unit, front = samples_of_token(self.model), "frontend" in self.model.model
+        drawn = [draw(self.model, self.rng, unit * (sum(CHUNKS) + STEPS)) for _ in range(2)]
         rows = np.array([given for _, given in drawn])
         logits = np.array([self.model.logits(stored) for stored, _ in drawn])
         every = self.model.model["pooling"] == "none"
         calls, want, at = [], [], 0
         for n in CHUNKS:
-            calls.append(feed(self.model, rows[:, at:at + n]))
+            calls.append(feed(self.model, rows[:, unit * at:unit * (at + n)]))
             want.append(logits[:, at:at + n] if every else logits[:, at + n - 1])
             at += n
-        steps = [feed(self.model, rows[:, t]) for t in range(rows.shape[1])]
-        expected = [logits[:, t] for t in range(rows.shape[1])]
+        steps = [feed(self.model, rows[:, unit * t:unit * (t + 1)] if front else rows[:, t])
+                 for t in range(rows.shape[1] // unit)]
+        expected = [logits[:, t] for t in range(len(steps))]
         start = zeros(onnx.load(self.file("chunk")).graph, 2)
         calls[0].update(start)
         self.jobs.append(dict(file=self.file("chunk"), calls=calls))
@@ -173,7 +186,8 @@ class Graphs(unittest.TestCase):
                     self.assertNotIn(node.op_type, ("Loop", "DFT", "STFT", "BatchNormalization"))
                 scans = [n for n in model.graph.node if n.op_type == "Scan"]
                 depth = int(self.facts(model)["depth"])
-                self.assertEqual(len(scans), 0 if ".step." in file.name else depth)
+                rotations = self.facts(model)["frontend"].count("rotations")  # a scan over the samples of a token
+                self.assertEqual(len(scans), (0 if ".step." in file.name else depth) + rotations)
         self.assertGreater(len(files), 150)
 
     def nodes(self, graph):
@@ -195,7 +209,7 @@ class Graphs(unittest.TestCase):
             want = dict(format="rotrnn-onnx", format_version="1", graph="sequence", layer=m["layer"], task=m["task"],
                         pooling=m["pooling"], input=m["input"], target=m["target"], inputs=m["inputs"],
                         outputs=m["outputs"], classes=m["classes"], bidirectional=m["bidirectional"],
-                        pairs=m["towers"] == 2, max_length=p["max_length"])
+                        pairs=m["towers"] == 2, max_length=p["max_length"], frontend=m.get("frontend", "none"))
             if m["input"] == "tokens":
                 want.update(vocabulary=p["vocabulary"], end_mark=p["end_mark"],
                             text=p["kind"] if p["kind"] != "ids" else "no")

@@ -88,7 +88,7 @@ export class Engine {
     }
     const chunk = Math.min(Math.round(model.rate / 100), this.longest);
     const step = (size) => () => {
-      if (this.stream.steps + size > this.longest) this.stream.reset();
+      if (this.stream.steps * this.model.hop + size > this.longest) this.stream.reset();
       this.stream.push(noise.subarray(0, size));
       return size;
     };
@@ -137,7 +137,7 @@ export class Engine {
       return frames[frames.length - 1];
     };
     const run = (frame) => {
-      const room = Math.max(0, this.longest - stream.steps);
+      const room = Math.max(0, this.longest - stream.steps * this.model.hop);
       stream.push(frame.length > room ? frame.subarray(0, room) : frame);
       session.steps += frame.length;
     };

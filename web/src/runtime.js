@@ -106,6 +106,8 @@ class Model {
       this[name] = view().getInt32(64 + 4 * i, true) === 1;
     });
     this.pooling = kPooling[view().getInt32(84, true)];
+    this.window = Number(view().getBigInt64(88, true));  // samples of a step of the network,
+    this.hop = Number(view().getBigInt64(96, true));     // and from one to the next
     runtime.c.free(info);
     this.classes = [];
     for (let k = 0; this.classifies && k < this.outputs; ++k) {

@@ -88,7 +88,10 @@ class Reporter {
   // The logits after `step` steps of the input.
   void row(int64_t step, std::span<const float> logits) {
     if (o_.every > 0) {
-      if (step % o_.every == 0) print(step, logits, false);
+      // Tokens of a front end end at steps of their own: then the first at or after so many.
+      const bool due = info_.hop == 1 ? step % o_.every == 0 : step / o_.every != seen_ / o_.every;
+      if (due) print(step, logits, false);
+      seen_ = step;
     } else if (info_.classifies) {
       const auto top = std::max_element(logits.begin(), logits.end()) - logits.begin();
       if (top != last_) print(step, logits, false);
@@ -166,6 +169,7 @@ class Reporter {
   const ModelInfo& info_;
   std::vector<float> answer_;
   ptrdiff_t last_ = -1;
+  int64_t seen_ = 0;  // steps at the last row
 };
 
 // The stream with what is measured of it.
@@ -267,7 +271,8 @@ class Run {
       if (made > 0) steps_.add(seconds / static_cast<double>(made), made);
       const auto K = static_cast<size_t>(info_.outputs);
       for (int64_t r = 0; r < made && (o_.segment == 0 || o_.every > 0); ++r) {
-        const int64_t step = segment_begin_ + (before + r) * info_.keep_every + 1;
+        const int64_t kept = info_.window + (before + r) * info_.hop;
+        const int64_t step = segment_begin_ + (kept - 1) * info_.keep_every + 1;
         reporter_.row(step, std::span(each_).subspan(static_cast<size_t>(r) * K, K));
       }
       // In text, several bytes may be one step, or none.

@@ -9,6 +9,7 @@
 #include "rotrnn/base/random.h"
 #include "rotrnn/io/atomic_file.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/frontend.h"
 #include "rotrnn/network/reference/reference_pass.h"
 #include "rotrnn/network/tensors.h"
 #include "rotrnn/runtime/packed_model.h"
@@ -120,6 +121,11 @@ ModelFile fold(const CheckpointHeader& header, Network& network) {
   file.shape = header.facts.shape;
   if (file.shape.target == TargetKind::classes) file.classes = header.facts.classes;
   file.preprocessing = header.facts.preprocessing;
+  file.frontend = m.frontend;
+  file.theta = file.keep(weights.find("frontend.theta"));
+  file.gamma_log = file.keep(weights.find("frontend.gamma_log"));
+  file.mean = file.keep(weights.find("frontend.mean"));
+  file.deviation = file.keep(weights.find("frontend.deviation"));
   file.encoder = keep_linear(weights, "encoder", file);
   for (int64_t i = 0; i < m.depth; ++i) {
     file.blocks.push_back(fold_block(m, static_cast<size_t>(i), weights, file));
@@ -136,12 +142,17 @@ struct Trial {
   std::vector<int32_t> tokens;
 };
 
-Trial make_trial(const TaskFacts& facts) {
+Trial make_trial(const FrontendOptions& frontend, const TaskFacts& facts) {
   const Preprocessing& p = facts.preprocessing;
   const int64_t C = facts.shape.inputs;
   Random random(0, RandomSite::trial);
   Trial trial;
-  for (const int64_t wish : {96, 1, 257, 40}) {
+  std::vector<int64_t> wishes{96, 1, 257, 40};
+  if (frontend.used()) {  // of several tokens, of less than one, with a rest
+    wishes = {p.keep_every * frontend_samples(frontend, 5), 1,
+              p.keep_every * frontend_samples(frontend, 11) + 1, frontend_samples(frontend, 2)};
+  }
+  for (const int64_t wish : wishes) {
     int64_t steps = p.order.empty() ? wish : std::ssize(p.order) * p.keep_every;
     if (p.per_step) steps = std::min(steps, p.max_length);
     trial.offsets.push_back(trial.offsets.back() + steps);
@@ -181,7 +192,8 @@ std::vector<double> truth(Network& network, const TaskFacts& facts, const Trial&
   }
   const NetworkLayers layers(network.options(), network.weights());
   LayerMaps maps;
-  maps.forward(network.options(), layers.values, longest_of(offsets), thread_count(0), false);
+  maps.forward(network.options(), layers.values,
+               longest_tokens(network.options().frontend, offsets), thread_count(0), false);
   ReferencePass pass;
   return pass.forward(network.options(), network.shape(), {}, network.weights(), maps,
                       {{offsets, tokens, values}, Mode::evaluate, {}, {}});
@@ -190,7 +202,7 @@ std::vector<double> truth(Network& network, const TaskFacts& facts, const Trial&
 void compare(Network& network, const TaskFacts& facts,
              const std::shared_ptr<const runtime::Model>& loaded, ExportReport& report) {
   report.parameters = loaded->info().parameters;
-  const Trial trial = make_trial(facts);
+  const Trial trial = make_trial(network.options().frontend, facts);
   runtime::Scorer scorer(loaded);
   const std::vector<float> given = facts.preprocessing.tokens()
                                        ? scorer.score_tokens(trial.tokens, trial.offsets)
