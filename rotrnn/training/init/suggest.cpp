@@ -19,6 +19,10 @@ constexpr int64_t kLeastSteps = 200;      // the same of a series that is to be 
 constexpr int64_t kLongText = 2048;       // longer texts are cut: their beginnings say most
 constexpr int64_t kLongSound = 8192;      // steps above which sound is thinned out
 constexpr int64_t kLeastRate = 4000;      // samples per second that speech needs
+constexpr int64_t kFrontendRate = 1000;   // samples per second from which rotations make the tokens
+constexpr int64_t kLeastFrames = 16;      // tokens that must be left of a sequence
+constexpr int64_t kMostBands = 256;       // numbers of a token
+constexpr int64_t kLongSeries = 4096;     // steps above which patches are worth a try
 constexpr int64_t kMostTokens = 65536;    // of a step: more take memory and learn no more
 constexpr double kDefaultMinutes = 30;    // that users are willing to wait
 constexpr double kEvaluationShare = 0.1;  // of the time that evaluations may take
@@ -69,6 +73,7 @@ class Chooser {
 
   Suggestion choose() {
     check();
+    choose_frontend();
     choose_length();
     choose_size();
     choose_start();
@@ -123,6 +128,33 @@ class Chooser {
     }
   }
 
+  // Raw samples are too many, and what tells them apart is spread over hundreds.
+  void choose_frontend() {
+    const DataShape& shape = facts_.shape;
+    if (shape.input != InputKind::channels || shape.per_token || facts_.rate < kFrontendRate)
+      return;
+    FrontendOptions f;
+    f.kind = FrontendKind::rotations;
+    f.bands = std::clamp<int64_t>(kMostBands / shape.inputs / 8 * 8, 8, 64);
+    const auto rate =
+        static_cast<double>(facts_.rate) / static_cast<double>(out_.config.task.keep_every);
+    f = resolve_frontend(f, rate);
+    f.low = std::round(f.low), f.high = std::round(f.high);
+    f.hop = std::min(f.hop, std::max<int64_t>(1, facts_.median / shape.towers / kLeastFrames));
+    out_.config.model.frontend = f;
+    say("frontend.kind", "a token is the loudness of each band; none: every sample is a token");
+    say("frontend.hop", fmt::format("samples of a token: {:.3g} ms", 1000 * f.hop / rate));
+    say("frontend.bands", "rotations per channel: more tell closer frequencies apart");
+    say("frontend.low", "Hz, of the first");
+    say("frontend.high", "and of the last, at most half the sample rate");
+  }
+
+  // Tokens of so many samples.
+  double tokens_of(double samples) const {
+    const FrontendOptions& f = out_.config.model.frontend;
+    return f.used() ? std::max(1.0, samples / static_cast<double>(f.hop)) : samples;
+  }
+
   void choose_length() {
     TaskOptions& task = out_.config.task;
     length_ = facts_.median;
@@ -140,6 +172,11 @@ class Chooser {
       task.min_frequency = 3;
       say("task.min_frequency",
           "characters that are rarer are one unknown token; 15 for more text");
+    }
+    const FrontendOptions& frontend = out_.config.model.frontend;
+    if (frontend.used()) {
+      length_ = frontend_tokens(frontend, std::max<int64_t>(1, length_));
+      return;
     }
     if (facts_.kind == DataKind::sound && task.keep_every == 1 && length_ > kLongSound) {
       int64_t keep = (length_ + kLongSound - 1) / kLongSound;
@@ -165,7 +202,8 @@ class Chooser {
     m.width = few ? 32 : many && length_ <= 4096 ? 64 : 48;
     if (facts_.shape.input == InputKind::channels) {
       // No narrower than what comes in, within reason.
-      while (m.width < std::min<int64_t>(facts_.shape.inputs, 128)) m.width += 16;
+      const int64_t inputs = frontend_channels(m.frontend, facts_.shape.inputs);
+      while (m.width < std::min<int64_t>(inputs, 128)) m.width += 16;
     }
     m.state = facts_.kind == DataKind::lists ? 2 * m.width : m.width;
     m.rotrnn.heads = m.state / 4;
@@ -190,7 +228,7 @@ class Chooser {
     init.gamma_max = 0.999;
     init.theta_max = std::numbers::pi / 10;
     std::string memory = "memories of 2 to 1,000 steps";
-    switch (facts_.kind) {
+    switch (out_.config.model.frontend.used() ? DataKind::series : facts_.kind) {
       case DataKind::text:
         init.gamma_max = 0.99;
         memory = "memories of 2 to 100 characters: words and phrases, which pooling sums up";
@@ -227,7 +265,7 @@ class Chooser {
     const int64_t most = facts_.train < 200 ? 8 : facts_.train < 3000 ? 16 : 32;
     const double per_step = std::clamp(
         std::min<double>(static_cast<double>(most), static_cast<double>(facts_.train) / 8), 2.0,
-        std::max(2.0, static_cast<double>(kMostTokens) / mean_));
+        std::max(2.0, static_cast<double>(kMostTokens) / tokens_of(mean_)));
     t.batch_tokens = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(per_step * mean_)));
     say("training.steps", "");  // its place; why comes below
     say("training.batch_tokens", fmt::format("sequences of a step up to this sum of their lengths: "
@@ -256,6 +294,13 @@ class Chooser {
   }
 
   void advise() {
+    const ModelOptions& m = out_.config.model;
+    if (facts_.shape.input == InputKind::channels && !facts_.shape.per_token &&
+        !m.frontend.used() && length_ > kLongSeries) {
+      out_.advice.push_back(
+          "frontend.kind = \"patch\" with frontend.size = 8 makes one token of eight steps: "
+          "sequences are as many times shorter, and steps faster");
+    }
     if (facts_.counts.size() < 2) return;
     const auto [least, most] = std::minmax_element(facts_.counts.begin(), facts_.counts.end());
     if (*least * 4 < *most) {

@@ -52,7 +52,9 @@ TEST(Suggest, TheTextIsTheConfig) {
         const Config read = parse_config(to_commented_toml(s, {"made by a test", ""}), "test");
         EXPECT_EQ(differences(read, s.config), std::vector<std::string>());
         // A step holds about as many sequences as said, and no more than memory does.
-        EXPECT_LE(s.config.training.batch_tokens, std::max<int64_t>(2 * length, 66'000));
+        const FrontendOptions& frontend = s.config.model.frontend;
+        const int64_t samples = frontend.used() ? frontend.hop : 1;  // of a token
+        EXPECT_LE(s.config.training.batch_tokens, std::max<int64_t>(2 * length, 66'000 * samples));
         EXPECT_GE(s.config.training.steps, 20);
         EXPECT_LE(s.config.training.evaluate_every, s.config.training.steps);
         EXPECT_LE(s.config.training.checkpoint_every, s.config.training.steps);
@@ -65,7 +67,7 @@ TEST(Suggest, EveryKeyHasAReasonAndItsSectionOnce) {
   const DataFacts f = facts(DataKind::sound, 2000, 16'000);
   const Suggestion s = suggest(audio_guess(), f);
   const std::string text = to_commented_toml(s, {});
-  for (const char* section : {"[task]", "[model]", "[model.init]", "[training]"}) {
+  for (const char* section : {"[task]", "[frontend]", "[model]", "[model.init]", "[training]"}) {
     const auto first = text.find(section);
     ASSERT_NE(first, text.npos) << section;
     EXPECT_EQ(text.find(section, first + 1), text.npos) << section;
@@ -91,11 +93,48 @@ TEST(Suggest, LongSequencesAreCutOrThinned) {
   EXPECT_EQ(suggest(audio_guess(), facts(DataKind::text, 20'000, 1500)).config.task.max_tokens,
             2048);
   EXPECT_EQ(suggest(audio_guess(), facts(DataKind::text, 20'000, 500)).config.task.max_tokens, 0);
-  EXPECT_EQ(suggest(audio_guess(), facts(DataKind::sound, 2000, 16'000)).config.task.keep_every, 2);
-  // Not below what speech needs.
-  EXPECT_EQ(suggest(audio_guess(), facts(DataKind::sound, 2000, 320'000)).config.task.keep_every,
-            4);
-  EXPECT_EQ(suggest(audio_guess(), facts(DataKind::sound, 2000, 3000)).config.task.keep_every, 1);
+  // Of sound whose rate is not known; else a front end makes it short.
+  const auto keep_every = [](int64_t length, int64_t rate) {
+    DataFacts f = facts(DataKind::sound, 2000, length);
+    f.rate = rate;
+    return suggest(audio_guess(), f).config.task.keep_every;
+  };
+  EXPECT_EQ(keep_every(16'000, 0), 2);
+  EXPECT_EQ(keep_every(320'000, 0), 8);
+  EXPECT_EQ(keep_every(3000, 0), 1);
+  EXPECT_EQ(keep_every(16'000, 16'000), 1);
+}
+
+TEST(Suggest, FastSignalsGetAFrontEnd) {
+  const auto frontend = [](const DataFacts& f) {
+    const Suggestion s = suggest(audio_guess(), f);
+    check(s.config);
+    return s.config.model.frontend;
+  };
+  DataFacts f = facts(DataKind::sound, 2000, 16'000);
+  FrontendOptions o = frontend(f);
+  EXPECT_EQ(o.kind, FrontendKind::rotations);
+  EXPECT_EQ(o.hop, 160);
+  EXPECT_EQ(o.bands, 64);
+  EXPECT_EQ(o.low, 60);
+  EXPECT_EQ(o.high, 7700);
+  EXPECT_GE(suggest(audio_guess(), f).config.model.width, 64);
+  // Some tokens must be left, and few channels.
+  f.median = 480;
+  EXPECT_EQ(frontend(f).hop, 30);
+  f = facts(DataKind::series, 500, 20'000);
+  f.rate = 1000;
+  f.shape.inputs = 9;
+  o = frontend(f);
+  EXPECT_EQ(o.hop, 10);
+  EXPECT_EQ(o.bands, 24);
+  f.rate = 50;  // slow sensors
+  EXPECT_FALSE(frontend(f).used());
+  f = facts(DataKind::series, 500, 20'000);
+  f.rate = 0;
+  EXPECT_FALSE(frontend(f).used());
+  EXPECT_NE(suggest(audio_guess(), f).advice.size(), 0u);  // of patches
+  EXPECT_FALSE(frontend(facts(DataKind::text, 500, 200)).used());
 }
 
 TEST(Suggest, ForecastsCutLongSeries) {
