@@ -111,7 +111,7 @@ class Inspect(InspectCase):
         self.assertIn("bad film 0", text, "a line end would break the list")
         self.assertIn("60.0 %", text)
         done = self.run_program("data", "inspect", "reviews.csv", *settings, "--images", "p", code=2)
-        self.assertIn("no pictures", done.stderr)
+        self.assertIn("not pictures", done.stderr)
 
     def test_series(self):
         rows = ["a,b"] + [f"{i % 7},{(i * i) % 11 - 5}" for i in range(300)]
