@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "rotrnn/base/text/nearest.h"
@@ -30,9 +31,15 @@ consteval auto entries() {
 }
 constexpr auto kEntries = entries();
 
-const LayerEntry& find(const std::string& name) {
-  for (const LayerEntry& entry : kEntries) {
-    if (name == entry.name) return entry;
+const LayerEntry& entry_of(const std::string& name) {
+  return kEntries[layer_index(name)];
+}
+
+}  // namespace
+
+size_t layer_index(const std::string& name) {
+  for (size_t i = 0; i < std::size(kEntries); ++i) {
+    if (name == kEntries[i].name) return i;
   }
   const auto names = layer_names();
   const std::string near = nearest(name, names);
@@ -41,28 +48,27 @@ const LayerEntry& find(const std::string& name) {
                            near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near)));
 }
 
-}  // namespace
-
 std::vector<std::string> layer_names() {
-  std::vector<std::string> names;
-  for (const LayerEntry& entry : kEntries) names.emplace_back(entry.name);
+  std::vector<std::string> names(std::size(kEntries));
+  std::transform(kEntries.begin(), kEntries.end(), names.begin(),
+                 [](const LayerEntry& entry) { return entry.name; });
   return names;
 }
 
 std::string layer_summary(const std::string& name) {
-  return find(name).summary;
+  return entry_of(name).summary;
 }
 
 bool has_channels(const LayerOptions& options) {
-  return find(options.layer).channels;
+  return entry_of(options.layer).channels;
 }
 
 std::string describe_layer(const LayerOptions& options) {
-  return find(options.layer).describe(options);
+  return entry_of(options.layer).describe(options);
 }
 
 void check_layers(const LayerOptions& options) {
-  find(options.layer).check(options, true);
+  entry_of(options.layer).check(options, true);
   for (const LayerEntry& entry : kEntries) entry.check(options, false);
 }
 

@@ -13,7 +13,10 @@ namespace rotrnn {
 /// The names of the table in layer_table.h, in its order.
 std::vector<std::string> layer_names();
 
-/// The summary of a layer by its name; SettingError names all layers and the nearest one.
+/// The place of a layer in the table; SettingError names all layers and the nearest one.
+size_t layer_index(const std::string& name);
+
+/// The summary of a layer by its name.
 std::string layer_summary(const std::string& name);
 
 /// Whether every channel of the layer in use has a state of its own.

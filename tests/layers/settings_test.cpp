@@ -1,5 +1,8 @@
 // Groups of parameters, and settings that are refused by their key.
 
+#include <fmt/format.h>
+
+#include "rotrnn/layers/registry.h"
 #include "rotrnn/network/single_layer.h"
 #include "tests/layers/double_layer.h"
 #include "tests/support/folder.h"
@@ -111,7 +114,7 @@ TEST(Settings, AnUnknownLayerHasThoseThatThereAreInItsError) {
   LayerOptions o;
   o.layer = "mamba";
   EXPECT_EQ(test::message_of<SettingError>([&] { SingleLayer(o, 0); }),
-            "unknown layer \"mamba\"; there are rotrnn, lru, s5, s4d, s4, liquid_s4");
+            fmt::format("unknown layer \"mamba\"; there are {}", fmt::join(layer_names(), ", ")));
 }
 
 }  // namespace

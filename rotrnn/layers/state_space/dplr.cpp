@@ -94,6 +94,7 @@ std::vector<ComplexRows> for_channels(const DplrMatrix& system, const std::vecto
   kernels::parallel_for(kernels::available_threads(), [&](int) {
     for (int64_t d; (d = next++) < system.width();) {
       std::vector<ArrayXcd> rows;
+      rows.reserve(C.size());
       for (const ComplexRows& c : C) rows.emplace_back(c.row(d).transpose());
       f(Step(steps, d), rows);
       for (size_t i = 0; i < rows.size(); ++i) out[i].row(d) = rows[i].transpose();

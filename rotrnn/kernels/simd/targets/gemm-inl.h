@@ -166,7 +166,7 @@ inline void multiply_row(float* c, const float* a, const float* packed, size_t K
   for (; n + 2 * panel <= N; n += 2 * panel) micro_row<2>(c + n, a, packed + n * K, K, bias_at(n));
   for (; n + panel <= N; n += panel) micro_row<1>(c + n, a, packed + n * K, K, bias_at(n));
   if (n == N) return;
-  HWY_ALIGN float narrow[2 * HWY_MAX_BYTES / sizeof(float)] = {};
+  HWY_ALIGN float narrow[2 * (HWY_MAX_BYTES / sizeof(float))] = {};
   micro_row<1>(narrow, a, packed + n * K, K, nullptr);
   for (size_t i = 0; n + i < N; ++i) c[n + i] = narrow[i] + (bias == nullptr ? 0.0f : bias[n + i]);
 }
