@@ -162,7 +162,7 @@ class Loader {
   PackedModel& packed_;
 };
 
-// It tells models apart and keeps no attacker out: eight bytes at a time are enough.
+// It distinguishes models and does not stop attackers: eight bytes at a time are enough.
 uint64_t fingerprint_of(const SafeTensorFile& file) {
   uint64_t hash = 0xcbf29ce484222325;
   const auto mix = [&](const void* data, size_t size) {

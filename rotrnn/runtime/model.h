@@ -35,7 +35,7 @@ struct ModelInfo {
   bool tokens = false;
   int64_t inputs = 0;
   bool text = false;                  // tokens are made from text by the model's vocabulary
-  int64_t rate = 0;                   // samples a second; 0: not known
+  int64_t rate = 0;                   // samples per second; 0: not known
   std::vector<std::string> channels;  // their names; may be empty
   int64_t keep_every = 1;             // every k-th step of the input is one of the network
   int64_t max_length = 0;             // steps of a sequence that training kept; 0: all

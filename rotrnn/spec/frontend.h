@@ -49,7 +49,7 @@ struct FrontendRotations {
 ///     size    16                            high   7700/16000 cycles per step
 ///     stride  size
 ///
-/// std::invalid_argument for settings that cannot be.
+/// std::invalid_argument for invalid settings.
 FrontendOptions resolve_frontend(const FrontendOptions& options, double rate);
 
 /// In words: "64 rotations per channel from 60 to 7700 Hz, one token per 160 samples". Resolved,

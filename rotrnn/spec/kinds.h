@@ -2,9 +2,9 @@
 
 #include "rotrnn/base/enum_names.h"
 
-/// What a block and a network are made of: one enum and one table of names each. Names are those of
-/// configs, model files and messages, in the order of the values; `none` of an activation or a norm
-/// is a bare layer's and has no name.
+/// What a block and a network are made of: an enum and a table of names for each. Names are those
+/// of configs, model files and messages, in the order of the values; `none` of an activation or a
+/// norm is a bare layer's and has no name.
 namespace rotrnn {
 
 /// What follows the layer in a block; the formulas are in kernels/block/activations.h. exact_glu is

@@ -50,11 +50,11 @@ struct Preprocessing {
   CharacterTable characters;            // made from it
   bool end_mark = false;                // append kTokenEnd
   // Values.
-  std::vector<double> mean, deviation;  // one a channel
+  std::vector<double> mean, deviation;  // one per channel; the standard deviation
   bool per_step = false;                // one for every step instead, from one channel
   std::vector<int32_t> order;           // step i is the stored step order[i]; empty: as stored
   int64_t keep_every = 1;
-  // Targets that are values: what the network gives, times deviation, plus mean.
+  // Targets that are values: the network's output times target_deviation, plus target_mean.
   std::vector<double> target_mean, target_deviation;
   std::vector<std::string> target_names;
   std::vector<int64_t> target_channels;  // of a forecast
@@ -81,7 +81,7 @@ struct Preprocessing {
 /// A token for every byte.
 Preprocessing byte_tokens(const RecordForm& form, int64_t max_length);
 
-/// A mean and deviation known beforehand, in natural units; 0 and 1 leave values as they are.
+/// A known mean and standard deviation, in natural units; 0 and 1 leave values unchanged.
 Preprocessing fixed_scale(const RecordForm& form, double mean, double deviation,
                           int64_t max_length);
 

@@ -192,7 +192,7 @@ class Reader {
         s.target == TargetKind::classes ||
         (p.horizon > 0 ? s.per_token && forecast > 0 && forecast * p.horizon == s.outputs
                        : std::ssize(p.target_mean) == s.outputs);
-    // Zero deviations and permutations that are none would be caught nowhere else.
+    // Only here are standard deviations of 0 and invalid permutations found.
     const bool numbers_fit =
         finite(p.mean) && finite(p.deviation) && finite(p.target_mean) &&
         finite(p.target_deviation) && std::isfinite(p.form.scale) &&

@@ -20,7 +20,7 @@ struct RecordForm {
   int64_t channels = 1;  // of f32, i16 or u8 values; text and token numbers have one
   double scale = 1;      // a stored number times this is in its natural unit: 1/255, 1/32768
   int64_t towers = 1;    // sequences of one example: 2 for pairs
-  int64_t rate = 0;      // samples a second; 0: not known
+  int64_t rate = 0;      // samples per second; 0: not known
   std::vector<std::string> names = {};  // of the channels; empty: they have none
 
   bool operator==(const RecordForm&) const = default;

@@ -15,7 +15,7 @@ size_t glu_width(const BlockConfig& config) {
 }
 
 // 96 rows: a multiple of the 6 and 12 rows of the micro-kernels; the weights (0.3–1.3 MB, from L3)
-// are then read once per 96 tokens, under 3 GB/s a core.
+// are then read once per 96 tokens, under 3 GB/s per core.
 size_t default_tile(const BlockConfig&) {
   return 96;
 }

@@ -208,7 +208,7 @@ void rotations_backward(const RotationBank& bank, const PackedSequences& sequenc
   for_sequences(sequences.count, threads, [&](size_t t, size_t i) {
     pass.sequence(i, work + t * pass.scratch(), sums + i * pass.sums());
   });
-  for (size_t i = 1; i < sequences.count; ++i) {  // in their order, whoever made them
+  for (size_t i = 1; i < sequences.count; ++i) {  // in their order, whichever thread made them
     for (size_t k = 0; k < pass.sums(); ++k) sums[k] += sums[i * pass.sums() + k];
   }
   pass.finish(sums, gradients);

@@ -216,7 +216,7 @@ void compare(Network& network, const TaskFacts& facts,
     const double difference = std::abs(exact[i] - static_cast<double>(given[i]));
     if (!std::isfinite(exact[i]) || !std::isfinite(given[i])) {
       throw std::runtime_error(fmt::format(
-          "the network says {:g} and the folded model {:g}, so it was not written; the weights "
+          "the network gives {:g} and the folded model {:g}, so it was not written; the weights "
           "overflow: train again with a smaller training.global_lr",
           exact[i], given[i]));
     }
