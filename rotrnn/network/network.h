@@ -4,9 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "rotrnn/network/batches/packed.h"
 #include "rotrnn/network/engine.h"
 #include "rotrnn/network/options.h"
-#include "rotrnn/network/packed.h"
 #include "rotrnn/network/states.h"
 #include "rotrnn/network/weights.h"
 #include "rotrnn/spec/data_shape.h"

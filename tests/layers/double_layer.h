@@ -1,7 +1,7 @@
 #pragma once
 
 #include "rotrnn/layers/layer_table.h"
-#include "rotrnn/network/packed.h"
+#include "rotrnn/network/batches/packed.h"
 #include "rotrnn/network/reference/layer_twin.h"
 #include "tests/layers/recorded.h"
 #include "tests/support/numbers.h"

@@ -1,11 +1,11 @@
-#include "rotrnn/network/padded.h"
+#include "rotrnn/network/batches/padded.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "rotrnn/network/packed.h"
+#include "rotrnn/network/batches/packed.h"
 
 namespace rotrnn {
 

@@ -1,4 +1,4 @@
-#include "rotrnn/network/padded.h"
+#include "rotrnn/network/batches/padded.h"
 
 #include <gtest/gtest.h>
 

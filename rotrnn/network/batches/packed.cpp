@@ -1,4 +1,4 @@
-#include "rotrnn/network/packed.h"
+#include "rotrnn/network/batches/packed.h"
 
 #include <fmt/format.h>
 
