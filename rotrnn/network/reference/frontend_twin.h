@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "rotrnn/network/packed.h"
+#include "rotrnn/network/batches/packed.h"
 #include "rotrnn/network/weights.h"
 #include "rotrnn/spec/frontend.h"
 
