@@ -129,8 +129,8 @@ BENCHMARK(layer_norm);
 void preactivate(benchmark::State& state) {
   std::vector<float> skip(kD, 0.0f);
   tile_kernel(state, [&](Buffers& b) {
-    table().preactivate(b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr, nullptr,
-                        b[2].data(), kLd, kRows, kD);
+    table().preactivate[Curve::gelu](b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr,
+                                     nullptr, b[2].data(), kLd, kRows, kD);
   });
 }
 BENCHMARK(preactivate);
@@ -138,8 +138,8 @@ BENCHMARK(preactivate);
 void preactivate_exact(benchmark::State& state) {
   std::vector<float> skip(kD, 0.0f);
   tile_kernel(state, [&](Buffers& b) {
-    table().preactivate_exact(b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr, nullptr,
-                              b[2].data(), kLd, kRows, kD);
+    table().preactivate[Curve::exact_gelu](b[0].data(), kLd, b[1].data(), kLd, skip.data(), nullptr,
+                                           nullptr, b[2].data(), kLd, kRows, kD);
   });
 }
 BENCHMARK(preactivate_exact);
@@ -156,15 +156,16 @@ BENCHMARK(gate);
 
 void gelu_pair(benchmark::State& state) {
   tile_kernel(state, [&](Buffers& b) {
-    table().gelu_pair(b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(), kLd, kRows, kD);
+    table().curve_pair[Curve::gelu](b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(), kLd,
+                                    kRows, kD);
   });
 }
 BENCHMARK(gelu_pair);
 
 void gelu_pair_exact(benchmark::State& state) {
   tile_kernel(state, [&](Buffers& b) {
-    table().gelu_pair_exact(b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(), kLd, kRows,
-                            kD);
+    table().curve_pair[Curve::exact_gelu](b[0].data(), kLd, nullptr, b[1].data(), kLd, b[2].data(),
+                                          kLd, kRows, kD);
   });
 }
 BENCHMARK(gelu_pair_exact);

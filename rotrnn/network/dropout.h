@@ -19,13 +19,4 @@ void draw_mask(const DropoutKey& key, size_t block, size_t site, size_t width, d
   }
 }
 
-/// Which of the two places where an activation drops are there: behind the GELU, which is in front
-/// of the gate (site 0), and at the end (site 1).
-inline bool drops_before_gate(Activation a) {
-  return has_gate(a);
-}
-inline bool drops_at_end(Activation a) {
-  return a != Activation::exact_glu;
-}
-
 }  // namespace rotrnn

@@ -38,10 +38,24 @@ OnnxValue onnx_gelu(OnnxGraph& g, const OnnxValue& y) {
   return g.add("Mul", {g.add("Mul", {y, g.number(0.5f)}), share});
 }
 
+namespace {
+
+OnnxValue onnx_curve(OnnxGraph& g, Curve curve, const OnnxValue& y) {
+  switch (curve) {
+    case Curve::gelu:
+      return onnx_gelu(g, y);
+    case Curve::exact_gelu:
+      break;
+  }
+  return exact_gelu(g, y);
+}
+
+}  // namespace
+
 OnnxValue onnx_activation(OnnxGraph& g, const OnnxSource& source, const std::string& at,
                           const OnnxValue& y) {
   const Activation kind = source.file().activation;
-  const OnnxValue h = kind == Activation::exact_glu ? exact_gelu(g, y) : onnx_gelu(g, y);
+  const OnnxValue h = onnx_curve(g, curve(kind), y);
   if (!has_gate(kind)) return h;
   const OnnxValue gate = g.add("Sigmoid", {onnx_map(g, source, at + "gate", h)});
   const OnnxValue value = has_value(kind)                ? onnx_map(g, source, at + "value", h)

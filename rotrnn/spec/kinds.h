@@ -22,6 +22,15 @@ inline constexpr std::array kNames<Norm>{"batch", "layer"};
 template <>
 inline constexpr std::array kNames<Pooling>{"mean", "last", "none"};
 
+/// The curve h = f(y) in front of the gate: GELU in its tanh form, or y·Φ(y), Φ the normal
+/// distribution.
+enum class Curve { gelu, exact_gelu };
+inline constexpr std::size_t kCurves = 2;
+
+constexpr Curve curve(Activation a) {
+  return a == Activation::exact_glu ? Curve::exact_gelu : Curve::gelu;
+}
+
 /// What the gate σ(W2 h) of an activation multiplies: nothing (there is no gate), W1 h, h itself,
 /// or the output y of the layer.
 enum class Gated { nothing, value, hidden, output };
@@ -48,6 +57,15 @@ constexpr bool has_gate(Activation a) {
 }
 constexpr bool has_value(Activation a) {
   return gated(a) == Gated::value;
+}
+
+/// Which of the two places where an activation drops are there: behind the curve, in front of the
+/// gate, and at the end.
+constexpr bool drops_before_gate(Activation a) {
+  return has_gate(a);
+}
+constexpr bool drops_at_end(Activation a) {
+  return a != Activation::exact_glu;
 }
 
 }  // namespace rotrnn

@@ -10,6 +10,7 @@
 #include "rotrnn/cli/output/json_line.h"
 #include "rotrnn/cli/output/text.h"
 #include "rotrnn/runtime/score.h"
+#include "rotrnn/spec/kinds.h"
 
 namespace rotrnn::cli {
 namespace {
@@ -27,8 +28,8 @@ struct BenchScoreOptions {
 // Multiplications and additions of a step that are of use, as docs/performance.md counts them.
 double flops_of_step(const ModelInfo& info) {
   const auto D = static_cast<double>(info.width), N = 2 * static_cast<double>(info.states);
-  const bool both = info.activation == "full_glu" || info.activation == "exact_glu";
-  const double glu = both ? 4 : info.activation == "gelu" ? 0 : 2;
+  const Activation activation = by_name<Activation>(info.activation).value_or(Activation::none);
+  const double glu = has_value(activation) ? 4 : has_gate(activation) ? 2 : 0;
   if (info.system == "channel") {
     // A complex product, an input and a read-out of every state of every channel.
     const double states = (info.bidirectional ? 2 : 1) * 13 * D * N / 2;

@@ -5,11 +5,11 @@
 namespace rotrnn::kernels {
 
 void gelu_forward(const float* x, float* y, size_t n, bool exact) {
-  (exact ? table().gelu_exact : table().gelu)(x, y, n);
+  table().curve[exact ? Curve::exact_gelu : Curve::gelu](x, y, n);
 }
 
 void gelu_backward(const float* x, const float* dy, float* dx, size_t n, bool exact) {
-  (exact ? table().gelu_exact_backward : table().gelu_backward)(x, dy, dx, n);
+  table().curve_backward[exact ? Curve::exact_gelu : Curve::gelu](x, dy, dx, n);
 }
 
 }  // namespace rotrnn::kernels

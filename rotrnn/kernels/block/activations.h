@@ -11,7 +11,8 @@ namespace rotrnn::kernels {
 ///   half_glu2   h = drop(gelu(y));  o = drop(y ⊙ σ(W2 h))
 ///   gelu        o = drop(gelu(y))
 ///   none        o = drop(y)
-/// W1 and W2 have biases; drop multiplies by a mask per sequence and channel.
+/// W1 and W2 have biases; drop multiplies by a mask per sequence and channel. Curves are in
+/// spec/kinds.h.
 /// GELU is the tanh form, computed as y·σ(2·sqrt(2/π)(y + 0.044715·y³)): one exponential; that of
 /// exact_glu is y·Φ(y), Φ the normal distribution.
 

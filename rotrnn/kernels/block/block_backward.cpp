@@ -112,7 +112,7 @@ void BlockBackward::recompute_output(const Tile& t, const View& u, const View* z
   } else {
     read_out(t, z, b.y);
   }
-  const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
+  const auto preactivate = simd.preactivate[curve(config.activation)];
   preactivate(b.y.data, b.y.ld, u.data, u.ld, layer.D, layer.e, mask1(t), b.h.data, b.h.ld, t.rows,
               D);
   if (!glu()) return;
@@ -136,9 +136,9 @@ void BlockBackward::activation_backward(const Tile& t, const View& u, const View
   float* D_sum = b.sums + G;
   float* e_sum = D_sum + D;
   std::fill_n(b.sums, G + 2 * D, 0.0f);
-  const auto gelu_pair = exact() ? simd.gelu_pair_exact : simd.gelu_pair;
-  gelu_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld, t.rows,
-            D);
+  const auto curve_pair = simd.curve_pair[curve(config.activation)];
+  curve_pair(y.data, y.ld, glu() ? mask1(t) : mask2(t), b.h.data, b.h.ld, b.d.data, b.d.ld, t.rows,
+             D);
   const float* s = full() ? gate.data + D : gate.data;
   if (glu()) {
     const View q = full() ? gate : gated(config.activation) == Gated::hidden ? b.h : y;

@@ -79,7 +79,6 @@ class BlockCall {
   /// o is y, perhaps masked: nothing of it is kept, its gradient is that of y.
   bool bare() const { return config.activation == Activation::none; }
   bool full() const { return has_value(config.activation); }
-  bool exact() const { return config.activation == Activation::exact_glu; }
   bool normed_branch() const { return config.prenorm && config.norm != Norm::none; }
   bool batch_norm() const { return config.norm == Norm::batch; }
   /// Batch norm over this batch: what needs sums over all tokens.
@@ -89,8 +88,8 @@ class BlockCall {
   bool two_pass() const { return config.bidirectional || plan.chunked; }
 
   const float* mask1(const Tile& t) const { return row_or_null(input.mask1, t.sequence, D); }
-  const float* mask2(const Tile& t) const {  // exact_glu drops nothing behind the gate
-    return exact() ? nullptr : row_or_null(input.mask2, t.sequence, D);
+  const float* mask2(const Tile& t) const {
+    return drops_at_end(config.activation) ? row_or_null(input.mask2, t.sequence, D) : nullptr;
   }
   /// x where it is added to o, else null.
   View residual(const Tile& t) const { return config.residual ? x_tile(t) : View{nullptr, 0}; }

@@ -109,7 +109,7 @@ void BlockForward::output_tile(const Tile& t, const View& u, const View* z, Thre
     return;
   }
   const float* mask = glu() ? mask1(t) : mask2(t);
-  const auto preactivate = exact() ? simd.preactivate_exact : simd.preactivate;
+  const auto preactivate = simd.preactivate[curve(config.activation)];
   preactivate(y.data, y.ld, u.data, u.ld, layer.D, layer.e, mask, b.h.data, b.h.ld, t.rows, D);
   clock.mark(Stage::activation);
   if (glu()) {

@@ -115,8 +115,7 @@ void StepBlock::finish(float* x, const float* u, float* y, size_t rows, float* s
   const size_t D = config_.D, G = glu_width(config_);
   float* const h = scratch;
   float* const g = h + rows * D;
-  const bool exact = config_.activation == Activation::exact_glu;
-  const auto preactivate = exact ? simd_->preactivate_exact : simd_->preactivate;
+  const auto preactivate = simd_->preactivate[curve(config_.activation)];
   preactivate(y, D, u, D, layer.D, layer.e, nullptr, h, D, rows, D);
   if (G == 0) {
     simd_->residual(h, D, x, D, x, D, rows, D, nullptr);

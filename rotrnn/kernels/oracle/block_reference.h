@@ -51,6 +51,28 @@ T exact_gelu_slope(T x) {
   return T(0.5) * std::erfc(-x * T(0.7071067811865476)) + x * bell;
 }
 
+template <class T>
+T curve_value(Curve curve, T x) {
+  switch (curve) {
+    case Curve::gelu:
+      return gelu(x);
+    case Curve::exact_gelu:
+      break;
+  }
+  return exact_gelu(x);
+}
+
+template <class T>
+T curve_slope(Curve curve, T x) {
+  switch (curve) {
+    case Curve::gelu:
+      return gelu_slope(x);
+    case Curve::exact_gelu:
+      break;
+  }
+  return exact_gelu_slope(x);
+}
+
 // ---------------------------------------------------------------- matrices
 
 /// C [M, N] = A [M, K]·B [K, N].
@@ -333,12 +355,11 @@ BlockTrace<T> block_forward(const BlockConfig& c, const PackedSequences& sequenc
     f.y[i] += at_or(p.D, i % D, T(0)) * u[i] + at_or(p.e, i % D, T(0));
   }
   const bool bare = c.activation == Activation::none;
-  const bool plain = c.activation == Activation::gelu || bare;
-  const bool exact = c.activation == Activation::exact_glu;
+  const bool plain = !has_gate(c.activation);
   f.h = f.y;
   for (size_t i = 0; i < n * D; ++i) {
     const T y = f.y[i];
-    f.h[i] = (bare ? y : exact ? exact_gelu(y) : gelu(y)) * mask(plain ? mask2 : mask1, i);
+    f.h[i] = (bare ? y : curve_value(curve(c.activation), y)) * mask(plain ? mask2 : mask1, i);
   }
   f.out = c.residual ? p.x : Values<T>(n * D, T(0));
   if (plain) {
@@ -353,7 +374,7 @@ BlockTrace<T> block_forward(const BlockConfig& c, const PackedSequences& sequenc
       f.p = gated(c.activation) == Gated::hidden ? f.h : f.y;
     }
     for (size_t i = 0; i < n * D; ++i) {
-      f.out[i] += f.p[i] * f.s[i] * (exact ? T(1) : mask(mask2, i));
+      f.out[i] += f.p[i] * f.s[i] * (drops_at_end(c.activation) ? mask(mask2, i) : T(1));
     }
   }
   if (!c.prenorm) {
@@ -429,15 +450,14 @@ BlockValues<T> block_backward(const BlockConfig& c, const PackedSequences& seque
   }
   const Values<T>& u = c.prenorm ? f.norm.out : p.x;
   const bool bare = c.activation == Activation::none;
-  const bool plain = c.activation == Activation::gelu || bare;
-  const bool exact = c.activation == Activation::exact_glu;
+  const bool plain = !has_gate(c.activation);
   Values<T> dh(n * D, T(0)), dy(n * D, T(0));
   if (plain) {
     dh = dout;
   } else {
     Values<T> dp(n * D), ds(n * D);
     for (size_t i = 0; i < n * D; ++i) {
-      const T o = dout[i] * (exact ? T(1) : mask(mask2, i));
+      const T o = dout[i] * (drops_at_end(c.activation) ? mask(mask2, i) : T(1));
       dp[i] = o * f.s[i];
       ds[i] = o * f.p[i] * f.s[i] * (T(1) - f.s[i]);
       if (!g.gate_bias.empty()) g.gate_bias[i % D] += ds[i];
@@ -458,7 +478,7 @@ BlockValues<T> block_backward(const BlockConfig& c, const PackedSequences& seque
   }
   Values<T> du(n * D, T(0));
   for (size_t i = 0; i < n * D; ++i) {
-    const T slope = bare ? T(1) : exact ? exact_gelu_slope(f.y[i]) : gelu_slope(f.y[i]);
+    const T slope = bare ? T(1) : curve_slope(curve(c.activation), f.y[i]);
     dy[i] += dh[i] * mask(plain ? mask2 : mask1, i) * slope;
     if (!g.D.empty()) g.D[i % D] += dy[i] * u[i];
     if (!g.e.empty()) g.e[i % D] += dy[i];

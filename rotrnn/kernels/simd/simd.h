@@ -5,10 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "rotrnn/spec/kinds.h"
+
 /// The SIMD kernels, as one table of functions per instruction set. Every kernel works on a tile:
 /// `rows` rows of `n` floats, a row `ld` floats after the last. Nothing here is checked and nothing
 /// is allocated; callers own the memory. Pointers documented as optional may be null.
 namespace rotrnn::kernels {
+
+/// One function for each curve.
+template <class F>
+struct PerCurve {
+  F forms[kCurves];
+  F operator[](Curve curve) const { return forms[static_cast<size_t>(curve)]; }
+};
 
 /// Where a scan walks: the first row in scan order and the (signed) step to the next row.
 struct ScanRows {
@@ -178,11 +187,11 @@ struct Table {
   void (*column_sum)(const float* x, size_t ldx, size_t rows, size_t n, double* sum);
   void (*column_statistics)(const float* x, size_t ldx, size_t rows, size_t n, TileStatistics s);
 
-  // The branch after the system; formulas in activations.h. Twice where GELU has two forms.
+  // The branch after the system; formulas in activations.h.
   using Preactivate = void (*)(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
                                const float* e, const float* mask, float* h, size_t ldh, size_t rows,
                                size_t n);
-  Preactivate preactivate, preactivate_exact;
+  PerCurve<Preactivate> preactivate;
   void (*gate)(float* q, size_t ldq, const float* q_bias, float* s, size_t lds, const float* s_bias,
                const float* mask, const float* x, size_t ldx, float* out, size_t ldo, size_t rows,
                size_t n, const TileStatistics* statistics);
@@ -194,9 +203,9 @@ struct Table {
   void (*project_backward)(const float* dout, size_t ldo, const float* mask, const float* u,
                            size_t ldu, float* dy, size_t lddy, float* skip_sum, float* e_sum,
                            size_t rows, size_t n);
-  using GeluPair = void (*)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh,
-                            float* d, size_t ldd, size_t rows, size_t n);
-  GeluPair gelu_pair, gelu_pair_exact;
+  using CurvePair = void (*)(const float* y, size_t ldy, const float* mask, float* h, size_t ldh,
+                             float* d, size_t ldd, size_t rows, size_t n);
+  PerCurve<CurvePair> curve_pair;
   void (*gate_backward)(const float* dout, size_t ldo, const float* mask, const float* q,
                         size_t ldq, const float* s, size_t lds, float* dq, size_t lddq, float* ds,
                         size_t ldds, float* dq_sum, float* ds_sum, size_t rows, size_t n);
@@ -223,10 +232,10 @@ struct Table {
 
   // Vectors.
   void (*axpy)(float* y, const float* x, float scale, size_t n);
-  using Gelu = void (*)(const float* x, float* y, size_t n);
-  using GeluBackward = void (*)(const float* x, const float* dy, float* dx, size_t n);
-  Gelu gelu, gelu_exact;
-  GeluBackward gelu_backward, gelu_exact_backward;
+  using CurveValues = void (*)(const float* x, float* y, size_t n);
+  using CurveBackward = void (*)(const float* x, const float* dy, float* dx, size_t n);
+  PerCurve<CurveValues> curve;
+  PerCurve<CurveBackward> curve_backward;
   void (*adamw)(float* w, const float* g, float* m, float* v, size_t n, float decay, float beta1,
                 float beta2, float step, float root_scale, float eps);
 };

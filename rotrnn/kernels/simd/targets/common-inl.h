@@ -131,19 +131,19 @@ HWY_INLINE NormalPair<V> normal_pair(Tag tag, V y) {
 
 constexpr float kNormalScale = 0.3989422804014327f;  // 1/sqrt(2π)
 
-/// GELU, the tanh form or (exact) y·Φ(y), and its derivative.
-template <bool kExact, class Tag, class V = hn::Vec<Tag>>
-HWY_INLINE V gelu_value(Tag tag, V y) {
-  if constexpr (kExact) {
+/// A curve, and its derivative.
+template <Curve kCurve, class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE V curve_value(Tag tag, V y) {
+  if constexpr (kCurve == Curve::exact_gelu) {
     return hn::Mul(y, normal_pair(tag, y).below);
   } else {
     return hn::Mul(y, gelu_sigmoid(tag, y));
   }
 }
 
-template <bool kExact, class Tag, class V = hn::Vec<Tag>>
-HWY_INLINE void gelu_both(Tag tag, V y, V& value, V& slope) {
-  if constexpr (kExact) {
+template <Curve kCurve, class Tag, class V = hn::Vec<Tag>>
+HWY_INLINE void curve_both(Tag tag, V y, V& value, V& slope) {
+  if constexpr (kCurve == Curve::exact_gelu) {
     const auto normal = normal_pair(tag, y);
     value = hn::Mul(y, normal.below);
     slope = hn::MulAdd(hn::Mul(y, hn::Set(tag, kNormalScale)), normal.bell, normal.below);

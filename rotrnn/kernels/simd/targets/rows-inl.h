@@ -118,8 +118,8 @@ inline void column_statistics(const float* x, size_t ldx, size_t rows, size_t n,
   }
 }
 
-/// y += skip⊙u + e;  h = mask⊙gelu(y).
-template <bool kExact>
+/// y += skip⊙u + e;  h = mask⊙f(y).
+template <Curve kCurve>
 void preactivate(float* y, size_t ldy, const float* u, size_t ldu, const float* skip,
                  const float* e, const float* mask, float* h, size_t ldh, size_t rows, size_t n) {
   for (size_t r = 0; r < rows; ++r) {
@@ -131,7 +131,7 @@ void preactivate(float* y, size_t ldy, const float* u, size_t ldu, const float* 
           hn::MulAdd(load_or_zero(tag, skip, i), hn::LoadU(tag, ur + i), hn::LoadU(tag, yr + i));
       if (e != nullptr) v = hn::Add(v, hn::LoadU(tag, e + i));
       hn::StoreU(v, tag, yr + i);
-      auto out = gelu_value<kExact>(tag, v);
+      auto out = curve_value<kCurve>(tag, v);
       if (mask != nullptr) out = hn::Mul(out, hn::LoadU(tag, mask + i));
       hn::StoreU(out, tag, hr + i);
     });
@@ -216,17 +216,17 @@ inline void project_backward(const float* dout, size_t ldo, const float* mask, c
   }
 }
 
-/// h = mask⊙gelu(y), d = mask⊙gelu'(y): one exponential for both.
-template <bool kExact>
-void gelu_pair(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
-               size_t ldd, size_t rows, size_t n) {
+/// h = mask⊙f(y), d = mask⊙f'(y): one exponential for both.
+template <Curve kCurve>
+void curve_pair(const float* y, size_t ldy, const float* mask, float* h, size_t ldh, float* d,
+                size_t ldd, size_t rows, size_t n) {
   for (size_t r = 0; r < rows; ++r) {
     const float* yr = y + r * ldy;
     float* hr = h + r * ldh;
     float* dr = d + r * ldd;
     for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
       auto value = hn::Zero(tag), slope = value;
-      gelu_both<kExact>(tag, hn::LoadU(tag, yr + i), value, slope);
+      curve_both<kCurve>(tag, hn::LoadU(tag, yr + i), value, slope);
       if (mask != nullptr) {
         const auto m = hn::LoadU(tag, mask + i);
         value = hn::Mul(value, m);

@@ -33,18 +33,18 @@ inline void axpy(float* y, const float* x, float scale, size_t n) {
   });
 }
 
-template <bool kExact>
-void gelu(const float* x, float* y, size_t n) {
+template <Curve kCurve>
+void curve(const float* x, float* y, size_t n) {
   for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
-    hn::StoreU(gelu_value<kExact>(tag, hn::LoadU(tag, x + i)), tag, y + i);
+    hn::StoreU(curve_value<kCurve>(tag, hn::LoadU(tag, x + i)), tag, y + i);
   });
 }
 
-template <bool kExact>
-void gelu_backward(const float* x, const float* dy, float* dx, size_t n) {
+template <Curve kCurve>
+void curve_backward(const float* x, const float* dy, float* dx, size_t n) {
   for_columns(n, [=](auto tag, size_t i) HWY_ATTR {
     auto value = hn::Zero(tag), slope = value;
-    gelu_both<kExact>(tag, hn::LoadU(tag, x + i), value, slope);
+    curve_both<kCurve>(tag, hn::LoadU(tag, x + i), value, slope);
     hn::StoreU(hn::Mul(slope, hn::LoadU(tag, dy + i)), tag, dx + i);
   });
 }
