@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "rotrnn/base/arena.h"
-#include "rotrnn/network/options.h"
 #include "rotrnn/network/batches/packed.h"
+#include "rotrnn/network/options.h"
 #include "rotrnn/network/weights.h"
 #include "rotrnn/spec/data_shape.h"
 
