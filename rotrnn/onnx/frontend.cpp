@@ -120,7 +120,7 @@ std::vector<OnnxValue> run_bands(OnnxGraph& g, const Bands& bands, int64_t n, in
   }
   step.output(step.add("ReduceSum", {power, step.integers({1})}, {{"keepdims", int64_t{0}}}),
               OnnxType::f32, state);
-  // Every sequence tells something: of those behind the first it is not used.
+  // Every sequence has a result: those after the first are not used.
   if (!weight.empty()) step.output(step.add("Identity", {weight}), OnnxType::f32, samples);
   return g.scan(std::move(step), states, sequences,
                 std::vector<int64_t>(sequences.size(), int64_t{0}));
@@ -155,7 +155,7 @@ OnnxSystem rotations(OnnxGraph& g, const OnnxFrontend& f, const OnnxFrame& frame
       states.push_back(g.add("Reshape", {part, g.integers({-1, K})}));
     }
   }
-  const auto told = run_bands(g, bands, n, K, states, turns(x), inside);
+  const auto results = run_bands(g, bands, n, K, states, turns(x), inside);
 
   std::vector<float> scale;
   for (int64_t c = 0; c < C; ++c) {
@@ -163,7 +163,7 @@ OnnxSystem rotations(OnnxGraph& g, const OnnxFrontend& f, const OnnxFrame& frame
   }
   const OnnxValue by_token =
       joined(g, {g.integers({-1, hop / n}), frame.batch, g.integers({C * K})});
-  OnnxValue power = g.add("ReduceSum", {g.add("Reshape", {told[2], by_token}), g.integers({1})},
+  OnnxValue power = g.add("ReduceSum", {g.add("Reshape", {results[2], by_token}), g.integers({1})},
                           {{"keepdims", int64_t{0}}});
   power = g.add("Mul", {power, g.tensor("frontend.scale", {C * K}, scale)});
   if (whole) {  // the samples of a token, fewer than a hop where there are no more
@@ -181,7 +181,7 @@ OnnxSystem rotations(OnnxGraph& g, const OnnxFrontend& f, const OnnxFrame& frame
   if (whole) return out;
   std::vector<OnnxValue> parts;
   for (size_t i = 0; i < 2; ++i) {
-    parts.push_back(g.add("Reshape", {told[i], g.integers({-1, C * K})}));
+    parts.push_back(g.add("Reshape", {results[i], g.integers({-1, C * K})}));
   }
   out.state = g.add("Concat", parts, {{"axis", int64_t{1}}});
   return out;

@@ -128,7 +128,7 @@ class Chooser {
     }
   }
 
-  // Raw samples are too many, and what tells them apart is spread over hundreds.
+  // There are too many raw samples, and each holds little of what separates the classes.
   void choose_frontend() {
     const DataShape& shape = facts_.shape;
     if (shape.input != InputKind::channels || shape.per_token || facts_.rate < kFrontendRate)
@@ -144,7 +144,7 @@ class Chooser {
     out_.config.model.frontend = f;
     say("frontend.kind", "a token is the loudness of each band; none: every sample is a token");
     say("frontend.hop", fmt::format("samples of a token: {:.3g} ms", 1000 * f.hop / rate));
-    say("frontend.bands", "rotations per channel: more tell closer frequencies apart");
+    say("frontend.bands", "rotations per channel: more separate closer frequencies");
     say("frontend.low", "Hz, of the first");
     say("frontend.high", "and of the last, at most half the sample rate");
   }
