@@ -142,9 +142,15 @@ int64_t elements(const SafeTensor& tensor) {
 
 // Channels that the encoder reads; std::runtime_error where no network has such a front end.
 int64_t encoder_inputs(const CheckpointHeader& header, const std::string& where) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // whose products with bands or sizes are numbers
   const DataShape& s = header.facts.shape;
+  const FrontendOptions& frontend = header.config.model.frontend;
+  if (!frontend.used()) return s.inputs;
+  if (s.inputs > kMost) {
+    throw std::runtime_error(fmt::format("{}: {} channels; the file is damaged", where, s.inputs));
+  }
   try {
-    return frontend_channels(resolve_frontend(header.config.model.frontend, s.rate), s.inputs);
+    return frontend_channels(resolve_frontend(frontend, s.rate), s.inputs);
   } catch (const std::invalid_argument& error) {
     throw std::runtime_error(fmt::format("{}: {}", where, error.what()));
   }
