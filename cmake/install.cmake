@@ -31,6 +31,8 @@ install(TARGETS rotrnn_runtime rotrnn_runtime_static EXPORT rotrnn-runtime
         LIBRARY COMPONENT runtime NAMELINK_COMPONENT runtime-dev
         ARCHIVE COMPONENT runtime-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES rotrnn/fit/c_api.h
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/fit COMPONENT runtime-dev)
 foreach(name c_api model score stream visibility)
   install(FILES rotrnn/runtime/${name}.h
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn/runtime COMPONENT runtime-dev)
@@ -44,14 +46,14 @@ install(FILES ${PROJECT_BINARY_DIR}/rotrnn/generated/rotrnn/version.h
 # change. What it needs is written down in package/rotrnn-dependencies.cmake.in.
 add_library(rotrnn_archive STATIC
   $<TARGET_OBJECTS:rotrnn> $<TARGET_OBJECTS:rotrnn_engine_objects>
-  $<TARGET_OBJECTS:rotrnn_runtime_objects>
+  $<TARGET_OBJECTS:rotrnn_runtime_objects> $<TARGET_OBJECTS:rotrnn_fit_objects>
   $<TARGET_OBJECTS:rotrnn_kernels> $<TARGET_OBJECTS:rotrnn_kernels_objects>)
 set_target_properties(rotrnn_archive PROPERTIES OUTPUT_NAME rotrnn EXPORT_NAME rotrnn
   LINKER_LANGUAGE CXX ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 target_include_directories(rotrnn_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(rotrnn_archive INTERFACE cxx_std_20)
 install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
-foreach(folder base data distributed io kernels layers network plot spec training)
+foreach(folder base data distributed fit io kernels layers network plot spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
           REGEX "/spec/kinds\\.h$" EXCLUDE  # with the runtime

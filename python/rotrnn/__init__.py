@@ -18,6 +18,8 @@ from ._core import __version__, release_memory
 from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
+    from .fit import RotationClassifier as RotationClassifier, RotationRegressor as RotationRegressor
+    from .fit import RotationTransform as RotationTransform
     from .layer import Layer as Layer, State as State
     from .lru import LRU as LRU
     from .rotrnn import RotRNN as RotRNN
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
 _LAZY = {"Layer": "layer", "State": "layer", "System": "plain.diagonal", "RotRNN": "rotrnn", "LRU": "lru", "S5": "s5"}
 
 # Where what needs NumPy alone is.
-_NUMPY = {"Model": "stream", "ModelInfo": "stream", "Stream": "stream"}
+_NUMPY = {"RotationClassifier": "fit", "RotationRegressor": "fit", "RotationTransform": "fit", "Model": "stream", "ModelInfo": "stream", "Stream": "stream"}
 
-__all__ = ["RotRNN", "LRU", "S5", "Layer", "System", "Model", "ModelInfo", "Stream", "set_num_threads", "get_num_threads", "release_memory",
+__all__ = ["RotRNN", "LRU", "S5", "Layer", "System", "Model", "ModelInfo", "Stream", "RotationClassifier", "RotationRegressor", "RotationTransform", "set_num_threads", "get_num_threads", "release_memory",
            "__version__"]
 
 

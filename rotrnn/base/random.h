@@ -16,7 +16,8 @@ enum class RandomSite : uint64_t {
   listops,
   permutation,
   pathfinder,
-  trial
+  trial,
+  fit
 };
 
 /// Philox4x32-10 (Salmon et al. 2011): a counter-based generator. The numbers are a pure function

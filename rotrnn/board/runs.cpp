@@ -169,7 +169,8 @@ void RunFinder::describe(RunInfo& run) {
       const auto text = root.read(run.path / "config.toml", kMostConfig);
       Config config = parse_config(text.value_or(""), "config.toml");
       cached.task = clean_text(config.task.name);
-      cached.layer = clean_text(config.model.layer);
+      cached.layer =
+          config.model.body == Body::features ? "features" : clean_text(config.model.layer);
       cached.seed = config.training.seed;
       cached.steps = config.training.steps;
       cached.depth = config.model.depth;

@@ -16,6 +16,7 @@ using Action = std::function<int()>;
 
 // One function per subcommand: declares its options, and sets `action` when it is chosen.
 void add_train(CLI::App& app, Action& action);
+void add_fit(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);

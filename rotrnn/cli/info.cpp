@@ -75,13 +75,14 @@ void print_info_json(const Subject& s, const std::vector<ParameterInfo>& paramet
     list.push_back({{"name", p.name}, {"shape", p.shape}, {"count", p.count}, {"group", p.group}});
   }
   const FrontendOptions frontend = frontend_of(s.config.model, s.facts.shape);
-  nlohmann::ordered_json out{{"task", s.config.task.name},
-                             {"layer", s.config.model.layer},
-                             {"frontend", describe_frontend(frontend)},
-                             {"parameters", total},
-                             {"tokens_per_step", e.tokens_per_step},
-                             {"useful_flops_per_token", e.flops_per_token},
-                             {"memory_bytes", e.memory_bytes}};
+  nlohmann::ordered_json out{
+      {"task", s.config.task.name},
+      {"layer", s.config.model.body == Body::features ? "features" : s.config.model.layer},
+      {"frontend", describe_frontend(frontend)},
+      {"parameters", total},
+      {"tokens_per_step", e.tokens_per_step},
+      {"useful_flops_per_token", e.flops_per_token},
+      {"memory_bytes", e.memory_bytes}};
   if (s.step >= 0) out["step"] = s.step;
   if (e.tokens_per_second > 0) {
     out["tokens_per_second"] = e.tokens_per_second;
@@ -119,12 +120,19 @@ int run_info(const InfoOptions& o) {
   const auto parameters = inventory(s.config.model, s.facts.shape);
   int64_t total = 0;
   for (const ParameterInfo& p : parameters) total += p.count;
-  const Estimate e = estimate(s.config, s.facts, !o.no_measure);
+  const bool fitted = s.config.model.body == Body::features;
+  const Estimate e = fitted ? Estimate{} : estimate(s.config, s.facts, !o.no_measure);
   if (o.json) {
     print_info_json(s, parameters, total, e);
     return 0;
   }
   const ModelOptions& m = s.config.model;
+  if (fitted) {
+    fmt::print("fitted to {}: {} rotations, 6 features of each\n\n{}\n{} numbers\n",
+               s.config.task.name, grouped(m.features.states), table(rows_of(parameters, 1), {2}),
+               grouped(total));
+    return 0;
+  }
   fmt::print("{} on {}: {} blocks, width {}, {}{}\n\n", m.layer, s.config.task.name, m.depth,
              m.width, describe_layer(m), m.bidirectional ? ", bidirectional" : "");
   if (m.frontend.used()) {

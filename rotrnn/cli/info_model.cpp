@@ -88,11 +88,15 @@ int print_model(const std::string& path, bool json) {
     print_json_line(out);
     return 0;
   }
-  fmt::print("{} trained on {}: {} blocks, width {}, {} complex states{}{}, {}{}, pooling {}\n",
-             info.layer, info.task, info.depth, info.width, info.states,
-             info.system == "channel" ? " per channel" : "",
-             info.degree > 1 ? fmt::format(", products of {} inputs", info.degree) : "",
-             info.activation, info.bidirectional ? ", bidirectional" : "", name_of(info.pooling));
+  if (info.system == "features") {
+    fmt::print("fitted to {}: {} rotations, 6 features of each\n", info.task, info.states);
+  } else {
+    fmt::print("{} trained on {}: {} blocks, width {}, {} complex states{}{}, {}{}, pooling {}\n",
+               info.layer, info.task, info.depth, info.width, info.states,
+               info.system == "channel" ? " per channel" : "",
+               info.degree > 1 ? fmt::format(", products of {} inputs", info.degree) : "",
+               info.activation, info.bidirectional ? ", bidirectional" : "", name_of(info.pooling));
+  }
   fmt::print("{} numbers, written by rotrnn {}\n", grouped(info.parameters), info.version);
   fmt::print("takes {}{}\n", input_text(info), info.towers == 2 ? ", two sequences" : "");
   if (!info.frontend.empty()) fmt::print("front end: {}\n", info.frontend);

@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
   Action action;
   add_init(app, action);
   add_train(app, action);
+  add_fit(app, action);
   add_eval(app, action);
   add_predict(app, action);
   add_stream(app, action);

@@ -6,8 +6,9 @@ set(kernel_sources
   ../base/threads ../spec/frontend
   block/activations block/block_backward block/block_common block/block_forward
   block/block_gradients block/embedding block/linear block/norm block/plan block/pooling block/step
+  features/bank features/feature_bank
   frontend/patch frontend/rotations
-  gemm/dense gemm/gemm
+  gemm/cholesky gemm/dense gemm/double_outer gemm/gemm gemm/gram
   maps/expm maps/rotrnn_map
   optimiser/adamw
   recurrence/channel recurrence/channel_step recurrence/convolve recurrence/dplr recurrence/fft
@@ -28,7 +29,7 @@ else()
 endif()
 if(EMSCRIPTEN)  # pages do not train
   list(REMOVE_ITEM kernel_sources block/block_backward block/block_gradients block/embedding
-       block/linear gemm/dense maps/expm maps/rotrnn_map optimiser/adamw recurrence/channel
+       block/linear gemm/cholesky gemm/dense gemm/double_outer gemm/gram maps/expm maps/rotrnn_map optimiser/adamw recurrence/channel
        recurrence/convolve recurrence/dplr recurrence/fft recurrence/products)
 endif()
 list(TRANSFORM kernel_sources PREPEND ${ROTRNN_KERNELS_DIR}/)

@@ -9,8 +9,10 @@
 #include "rotrnn/base/stopwatch.h"
 #include "rotrnn/base/threads.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/features/feature_pass.h"
 #include "rotrnn/network/frontend.h"
 #include "rotrnn/network/fused/fused_pass.h"
+#include "rotrnn/network/reference/feature_twin.h"
 #include "rotrnn/network/reference/reference_pass.h"
 #include "rotrnn/network/tensors.h"
 
@@ -68,6 +70,8 @@ struct Workspace::Impl {
     return *layers;
   }
 
+  Frontend frontend;  // of a fitted network
+  FeaturePass features;
   std::optional<NetworkLayers> layers;
   LayerMaps maps;
   FusedPass fused;
@@ -129,7 +133,28 @@ void Network::check(const NetworkInput& input) const {
 }
 
 size_t Network::state_size() const {
+  if (options_.body == Body::features) return 0;
   return rotrnn::state_size(options_);
+}
+
+std::span<const float> Network::forward_features(const NetworkInput& input, Workspace& workspace) {
+  Workspace::Impl& w = *workspace.impl;
+  if (input.mode != Mode::evaluate || input.backward) {
+    throw std::invalid_argument(
+        "model.body = \"features\" is fitted by rotrnn fit and has no gradient; train with "
+        "model.body = \"blocks\"");
+  }
+  if (engine.kernels == Kernels::fused) {
+    const PackedInput tokens =
+        w.frontend.forward({options_.frontend, static_cast<size_t>(shape_.inputs), weights_,
+                            input.batch, false, false, threads_of(engine)});
+    return w.features.forward({options_, weights_, tokens,
+                               frontend_channels(options_.frontend, shape_.inputs), shape_.outputs,
+                               threads_of(engine)});
+  }
+  const auto y = feature_twin(options_, shape_, weights_, input.batch);
+  w.y.assign(y.begin(), y.end());
+  return w.y;
 }
 
 std::span<const float> Network::forward(const NetworkInput& input, Workspace& workspace) {
@@ -141,6 +166,7 @@ std::span<const float> Network::forward(const NetworkInput& input, Workspace& wo
     w.pending = input.backward;
     return {};
   }
+  if (options_.body == Body::features) return forward_features(input, workspace);
   {
     const kernels::Stopwatch watch(map_seconds(engine));
     w.maps.forward(options_, w.layers_of(options_, weights_).values,
@@ -198,6 +224,10 @@ void Network::backward(const NetworkOutputGradient& gradient, Workspace& workspa
 }
 
 Network::StateNorms Network::state_norms(const PackedInput& batch, Workspace& workspace) {
+  if (options_.body == Body::features) {
+    throw std::invalid_argument(
+        "norms: a fitted network has no hidden states of blocks to look at");
+  }
   if (state_size() == 0) {
     throw std::invalid_argument(
         fmt::format("norms: {} is run as a convolution and shows no states; rotrnn, lru, s5 and "

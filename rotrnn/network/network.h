@@ -102,6 +102,7 @@ class Network {
 
  private:
   void check(const NetworkInput& input) const;
+  std::span<const float> forward_features(const NetworkInput& input, Workspace& workspace);
 
   ModelOptions options_;
   DataShape shape_;

@@ -7,6 +7,7 @@
 
 #include "rotrnn/layers/initial.h"
 #include "rotrnn/layers/layer_table.h"
+#include "rotrnn/network/features/feature_tensors.h"
 #include "rotrnn/network/frontend.h"
 
 namespace rotrnn {
@@ -60,6 +61,10 @@ TensorSpecs network_tensors(const ModelOptions& m, const DataShape& shape) {
   TensorSpecs out;
   const FrontendOptions frontend = frontend_of(m, shape);
   add_frontend_tensors(frontend, shape.inputs, out);
+  if (m.body == Body::features) {
+    add_feature_tensors(m, shape, out);
+    return out;
+  }
   if (shape.input == InputKind::tokens) {
     out.parameters.push_back({"encoder.weight", {shape.inputs, m.width}, ParameterGroup::decay});
   } else {
@@ -73,6 +78,8 @@ TensorSpecs network_tensors(const ModelOptions& m, const DataShape& shape) {
 
 void draw_network(const ModelOptions& options, uint64_t seed, Weights& weights) {
   const WeightLayout& layout = weights.layout();
+  set_frontend(options.frontend, weights);
+  if (options.body == Body::features) return;  // fitted
   for (const auto& p : layout.parameters) {
     const std::span<float> values = weights.parameters().of(p);
     if (p.name.find(".layer.") != std::string::npos || p.name.starts_with("frontend.")) continue;
@@ -94,7 +101,6 @@ void draw_network(const ModelOptions& options, uint64_t seed, Weights& weights) 
     if (!b.name.ends_with(".norm.running_var")) continue;
     std::fill_n(weights.buffers().begin() + static_cast<ptrdiff_t>(b.offset), b.count, 1.0f);
   }
-  set_frontend(options.frontend, weights);
   const LayerKind& kind = layer_kind(options.layer);
   for (int64_t i = 0; i < options.depth; ++i) {
     const auto block = static_cast<size_t>(i);

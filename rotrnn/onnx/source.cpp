@@ -1,11 +1,18 @@
 #include "rotrnn/onnx/source.h"
 
+#include <stdexcept>
 #include "rotrnn/onnx/frontend.h"
 
 namespace rotrnn {
 
 OnnxSource::OnnxSource(std::string bytes, const std::string& where)
     : model_(runtime::Model::from_bytes(std::move(bytes), where)) {
+  if (file().features) {
+    throw std::invalid_argument(
+        where +
+        ": a fitted model has no graph; export it without --format onnx, and run it by the "
+        "runtime (C++, C, Python, rotrnn stream)");
+  }
   ModelFile::each_tensor(file(), [this](const std::string& name, Numbers numbers,
                                         const std::vector<int64_t>& shape, bool) {
     if (!numbers.empty()) tensors_[name] = {numbers, shape};

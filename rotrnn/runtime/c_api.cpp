@@ -9,6 +9,7 @@
 #include <string>
 
 #include "rotrnn/runtime/c_api.h"
+#include "rotrnn/runtime/c_status.h"
 #include "rotrnn/runtime/model.h"
 #include "rotrnn/runtime/score.h"
 #include "rotrnn/runtime/stream.h"
@@ -16,63 +17,18 @@
 
 // Handles hold what the C++ interface gives; this file turns exceptions into a status.
 
-struct rotrnn_model {
-  std::shared_ptr<const rotrnn::runtime::Model> model;
-};
-
 struct rotrnn_stream {
   rotrnn::runtime::Stream stream;
 };
 
 namespace {
 
-// Plain memory: it must take a message when there is none left, and outlive every thread's locals.
-thread_local char last_error[1024] = "";
-
-rotrnn_status fail(rotrnn_status status, const char* message) noexcept {
-  size_t size = std::min(std::strlen(message), sizeof last_error - 1);
-  // Not inside a character of a name that was in the message.
-  if (size < std::strlen(message)) {
-    while (size > 0 && (message[size] & 0xC0) == 0x80) --size;
-  }
-  std::memcpy(last_error, message, size);
-  last_error[size] = '\0';
-  return status;
-}
-
-rotrnn_status missing(const char* what) noexcept {
-  return fail(ROTRNN_BAD_ARGUMENT, what);
-}
+using rotrnn::runtime::fail;
+using rotrnn::runtime::guarded;
+using rotrnn::runtime::missing;
 
 constexpr char kNoModel[] = "the model is null; load one by rotrnn_model_load";
 constexpr char kNoStream[] = "the stream is null; make one by rotrnn_stream_new";
-
-// Runs body; `wrong_use` is what a std::invalid_argument means here, `failure` a
-// std::runtime_error.
-template <typename Body>
-rotrnn_status guarded(rotrnn_status wrong_use, rotrnn_status failure, const Body& body) noexcept {
-  try {
-    body();
-    return ROTRNN_OK;
-  } catch (const std::bad_alloc&) {
-    return fail(ROTRNN_OUT_OF_MEMORY, "there is not enough memory");
-  } catch (const std::length_error&) {
-    return fail(ROTRNN_OUT_OF_MEMORY, "there is not enough memory");
-  } catch (const std::invalid_argument& error) {
-    return fail(wrong_use, error.what());
-  } catch (const std::runtime_error& error) {
-    return fail(failure, error.what());
-  } catch (const std::exception& error) {
-    return fail(ROTRNN_INTERNAL, error.what());
-  } catch (...) {
-    return fail(ROTRNN_INTERNAL, "an exception of an unknown kind was thrown");
-  }
-}
-
-template <typename Body>
-rotrnn_status guarded(const Body& body) noexcept {
-  return guarded(ROTRNN_BAD_ARGUMENT, ROTRNN_INTERNAL, body);
-}
 
 // count·width, or std::invalid_argument when no memory has so many numbers.
 size_t numbers_of(size_t count, int64_t width) {
@@ -177,7 +133,7 @@ const char* rotrnn_version(void) {
 }
 
 const char* rotrnn_last_error(void) {
-  return last_error;
+  return rotrnn::runtime::last_error();
 }
 
 rotrnn_status rotrnn_model_load(const char* file, rotrnn_model** model) {
@@ -299,6 +255,11 @@ rotrnn_status rotrnn_stream_push_text(rotrnn_stream* stream, const char* text, s
 rotrnn_status rotrnn_stream_end(rotrnn_stream* stream) {
   if (stream == nullptr) return missing(kNoStream);
   return guarded([&] { stream->stream.end(); });
+}
+
+rotrnn_status rotrnn_stream_set_memory(rotrnn_stream* stream, double memory) {
+  if (stream == nullptr) return missing(kNoStream);
+  return guarded([&] { stream->stream.set_memory(memory); });
 }
 
 rotrnn_status rotrnn_stream_reset(rotrnn_stream* stream) {

@@ -98,6 +98,10 @@ ROTRNN_C_API rotrnn_status rotrnn_stream_push_text(rotrnn_stream* stream, const 
                                                    size_t bytes);
 /* The sequence is complete: adds the end mark that texts were trained with, if any. */
 ROTRNN_C_API rotrnn_status rotrnn_stream_end(rotrnn_stream* stream);
+/* For models that were fitted (rotrnn fit, rotrnn_fit): what is k steps old counts exp(-k/memory),
+ * so that a stream without end is answered by its last stretch; 0: nothing is forgotten. Before the
+ * first step. */
+ROTRNN_C_API rotrnn_status rotrnn_stream_set_memory(rotrnn_stream* stream, double memory);
 ROTRNN_C_API rotrnn_status rotrnn_stream_reset(rotrnn_stream* stream);
 ROTRNN_C_API int64_t rotrnn_stream_steps(const rotrnn_stream* stream);
 /* Logits, or probabilities and values in units of the data, at this moment: count floats, as many

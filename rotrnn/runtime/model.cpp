@@ -29,7 +29,7 @@ ModelInfo info_of(const ModelFile& file) {
   info.activation = name_of(file.activation);
   info.task = file.task;
   info.version = file.version;
-  info.system = file.channels() ? "channel" : "diagonal";
+  info.system = file.features ? "features" : file.channels() ? "channel" : "diagonal";
   info.width = file.width;
   info.states = file.states();
   info.depth = std::ssize(file.blocks);
@@ -75,6 +75,11 @@ class Loader {
     packed_.simd = &kernels::table();
     set_config();
     set_frontend();
+    if (file_.features) {
+      set_features(*file_.features);
+      packed_.head = pack(file_.head, file_.width);
+      return;
+    }
     set_encoder();
     for (const ModelFile::Block& block : file_.blocks) add_block(block);
     if (file_.shape.towers == 2) packed_.hidden = pack(file_.hidden, 4 * file_.width);
@@ -92,6 +97,19 @@ class Loader {
     c.bidirectional = file_.bidirectional;
     c.batch_statistics = false;
     c.keep = kernels::Keep::nothing;
+  }
+
+  void set_features(const FeatureNumbers& from) {
+    kernels::FeatureBank& bank = packed_.features.emplace();
+    bank.channels = packed_.token_inputs();
+    bank.differences = from.differences;
+    bank.taps = static_cast<size_t>(from.taps);
+    bank.inputs.assign(from.inputs.begin(), from.inputs.end());
+    bank.drive.assign(from.drive.begin(), from.drive.end());
+    bank.theta.assign(from.theta.begin(), from.theta.end());
+    bank.gamma_log.assign(from.gamma_log.begin(), from.gamma_log.end());
+    bank.thresholds.assign(from.thresholds.begin(), from.thresholds.end());
+    bank.prepare();
   }
 
   Linear pack(const LinearNumbers& numbers, int64_t inputs) {

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "rotrnn/base/arena.h"
 #include "rotrnn/kernels/block/block.h"
 #include "rotrnn/kernels/block/step.h"
+#include "rotrnn/kernels/features/feature_bank.h"
 #include "rotrnn/kernels/simd/simd.h"
 #include "rotrnn/runtime/frontend.h"
 #include "rotrnn/runtime/model.h"
@@ -39,7 +41,8 @@ struct PackedModel {
   Frontend frontend;
   // Encoder: rows of an embedding, or one row per channel of a token and the bias.
   const float *encoder = nullptr, *encoder_bias = nullptr;
-  Linear hidden, head;  // hidden: of pairs
+  Linear hidden, head;                           // hidden: of pairs
+  std::optional<kernels::FeatureBank> features;  // in place of encoder and blocks
 
   size_t D() const { return config.D; }
   bool channels() const { return !steps.empty() && steps[0].channels() != nullptr; }

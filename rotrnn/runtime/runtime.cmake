@@ -12,7 +12,7 @@ endif()
 set(ROTRNN_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 configure_file(${ROTRNN_RUNTIME_DIR}/../version.h.in ${ROTRNN_GENERATED}/rotrnn/version.h @ONLY)
 
-set(runtime_sources c_api.cpp frontend.cpp model.cpp packed_model.cpp score.cpp stream.cpp wave.cpp ../spec/preprocess.cpp
+set(runtime_sources c_api.cpp c_status.cpp frontend.cpp model.cpp packed_model.cpp score.cpp stream.cpp wave.cpp ../spec/preprocess.cpp
     ../spec/read_model.cpp ../spec/write_model.cpp
     ../io/atomic_file.cpp ../io/mapped_file.cpp ../io/formats/safetensors.cpp ../base/text/utf8.cpp)
 if(EMSCRIPTEN)
@@ -34,7 +34,9 @@ endif()
 if(EMSCRIPTEN)
   return()  # no shared libraries there
 endif()
-add_library(rotrnn_runtime SHARED $<TARGET_OBJECTS:rotrnn_runtime_objects>)
+include(${ROTRNN_RUNTIME_DIR}/../fit/fit.cmake)
+add_library(rotrnn_runtime SHARED $<TARGET_OBJECTS:rotrnn_runtime_objects>
+            $<TARGET_OBJECTS:rotrnn_fit_objects>)
 target_link_libraries(rotrnn_runtime PRIVATE rotrnn_kernels_std)
 get_filename_component(ROTRNN_ROOT ${ROTRNN_RUNTIME_DIR}/../.. ABSOLUTE)
 target_include_directories(rotrnn_runtime PUBLIC $<BUILD_INTERFACE:${ROTRNN_ROOT}>)
@@ -46,7 +48,8 @@ add_library(rotrnn::runtime ALIAS rotrnn_runtime)  # as find_package(rotrnn) nam
 
 # librotrnn_runtime.a: the same in one archive, for programs that bring nothing along.
 add_library(rotrnn_runtime_static STATIC
-  $<TARGET_OBJECTS:rotrnn_runtime_objects> $<TARGET_OBJECTS:rotrnn_kernels_objects>
+  $<TARGET_OBJECTS:rotrnn_runtime_objects> $<TARGET_OBJECTS:rotrnn_fit_objects>
+  $<TARGET_OBJECTS:rotrnn_kernels_objects>
   $<TARGET_OBJECTS:rotrnn_kernels_std>)
 target_include_directories(rotrnn_runtime_static PUBLIC $<BUILD_INTERFACE:${ROTRNN_ROOT}>)
 target_link_libraries(rotrnn_runtime_static INTERFACE -pthread m)

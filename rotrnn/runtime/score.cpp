@@ -81,7 +81,28 @@ struct Scorer::Impl {
     }
   }
 
+  // Features of some sequences at a time: 24 MB of 1,024 rotations.
+  std::vector<float> run_features() const {
+    constexpr size_t kSequences = 1024;
+    const size_t F = n.features->features(), C = n.features->channels;
+    std::vector<float> logits(sequences() * n.outputs());
+    std::vector<float> features(std::min(sequences(), kSequences) * F);
+    std::vector<kernels::BankSequence> some;
+    for (size_t begin = 0; begin < sequences(); begin += kSequences) {
+      const size_t count = std::min(kSequences, sequences() - begin);
+      some.clear();
+      for (size_t i = begin; i < begin + count; ++i) {
+        some.push_back({values.data() + static_cast<size_t>(offsets[i]) * C,
+                        static_cast<size_t>(offsets[i + 1] - offsets[i])});
+      }
+      kernels::bank_features(n.features->view(), some, features.data(), static_cast<int>(threads));
+      n.head.run(*n.simd, features.data(), count, logits.data() + begin * n.outputs());
+    }
+    return logits;
+  }
+
   std::vector<float> run() {
+    if (n.features) return run_features();
     const size_t rows =
         n.info.pooling == Pooling::none ? static_cast<size_t>(offsets.back()) : sequences();
     std::vector<float> pooled(rows * n.D());

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 
 #include "rotrnn/base/subnormals.h"
@@ -67,32 +69,42 @@ struct Stream::Impl {
   kernels::AlignedFloats states;  // of every block, then the last output [D]
   kernels::AlignedFloats front;   // state of the front end
   kernels::AlignedFloats x, scratch, outputs;
-  kernels::AlignedFloats samples, token;  // on their way through the front end
-  std::vector<kernels::StepState> many;   // states of the streams of push_each
+  kernels::AlignedFloats samples, token;   // on their way through the front end
+  std::vector<kernels::StepState> many;    // states of the streams of push_each
+  std::optional<kernels::BankState> bank;  // of a fitted model, in place of sums and states
 
   Impl(std::shared_ptr<const Model> m, size_t r)
       : model(std::move(m)), n(model->packed()), rows(r) {
     check_streams(n);
+    outputs.assign(2 * n.outputs(), 0.0f);
+    if (n.frontend.used()) {
+      front.assign(n.frontend.state_size(), 0.0f);
+      samples.resize(std::max(kSamples, n.inputs()));
+      token.resize(n.frontend.outputs());
+    }
+    if (n.features) {
+      bank.emplace(n.features->view());
+      x.resize(rows * n.token_inputs());
+      scratch.resize(n.features->features());
+      return;
+    }
     sums.assign(n.D(), 0.0);
     states.assign(n.blocks.size() * n.state_size() + n.D(), 0.0f);
     x.resize(rows * n.D());
     scratch.resize(std::max(n.steps[0].scratch(rows), rows * n.D()));
-    outputs.assign(2 * n.outputs(), 0.0f);
     many.resize(rows);
-    if (!n.frontend.used()) return;
-    front.assign(n.frontend.state_size(), 0.0f);
-    samples.resize(std::max(kSamples, n.inputs()));
-    token.resize(n.frontend.outputs());
   }
 
   float* state(size_t block) { return states.data() + block * n.state_size(); }
   float* last() { return states.data() + n.blocks.size() * n.state_size(); }
   size_t numbers_size() const {
+    if (bank) return bank->size() + front.size() * sizeof(float);
     return sums.size() * sizeof(double) + (states.size() + front.size()) * sizeof(float);
   }
 
   void reset() {
     position = {};
+    if (bank) bank->reset();
     std::fill(sums.begin(), sums.end(), 0.0);
     std::fill(states.begin(), states.end(), 0.0f);
     std::fill(front.begin(), front.end(), 0.0f);
@@ -130,6 +142,7 @@ struct Stream::Impl {
   /// Runs the rows of x, encoded, through all blocks; logits after every one go to `each`.
   void run(size_t count, float* each) {
     const kernels::SubnormalsAreZero zero;
+    if (bank) return run_bank(count, each);
     for (size_t b = 0; b < n.steps.size(); ++b) {
       const kernels::StepState s{state(b), position.steps == 0};
       n.steps[b].run(x.data(), count, &s, 1, scratch.data());
@@ -139,6 +152,33 @@ struct Stream::Impl {
       if (each != nullptr) pooled(scratch.data() + r * n.D());
     }
     if (each != nullptr) n.head.run(*n.simd, scratch.data(), count, each);
+  }
+
+  void run_bank(size_t count, float* each) {
+    const kernels::Bank view = n.features->view();
+    const size_t part = each == nullptr ? count : 1;
+    for (size_t r = 0; r < count; r += part) {
+      bank->push(view, x.data() + r * view.channels, part);
+      position.steps += static_cast<int64_t>(part);
+      if (each != nullptr) bank_logits(each + r * n.outputs());
+    }
+  }
+
+  void bank_logits(float* out) {
+    bank->features(scratch.data());
+    n.head.run(*n.simd, scratch.data(), 1, out);
+  }
+
+  /// Floats of a row of x: what the first block reads, or the bank.
+  size_t row() const { return bank ? n.token_inputs() : n.D(); }
+
+  /// A row of x from the values of a token.
+  void encode_token(const float* values, float* out) const {
+    if (bank) {
+      std::copy_n(values, n.token_inputs(), out);
+    } else {
+      n.encode(values, out);
+    }
   }
 
   float scaled(const float* values, size_t c, int64_t step) const {
@@ -151,6 +191,10 @@ struct Stream::Impl {
     const size_t C = n.inputs();
     // On the stack for the usual few channels.
     std::array<float, 64> few;
+    if (bank) {
+      for (size_t c = 0; c < C; ++c) out[c] = scaled(values, c, step);
+      return;
+    }
     if (C <= few.size()) {
       for (size_t c = 0; c < C; ++c) few[c] = scaled(values, c, step);
       n.encode(few.data(), out);
@@ -197,7 +241,7 @@ struct Stream::Impl {
     float* to = each.empty() ? nullptr : each.data();
     for (int64_t i = 0; i < count; ++i) {
       if (position.received++ % p.keep_every != 0) continue;
-      encode_values(values.data() + static_cast<size_t>(i) * C, x.data() + waiting * n.D(),
+      encode_values(values.data() + static_cast<size_t>(i) * C, x.data() + waiting * row(),
                     position.received - 1);
       if (++waiting == rows) flush(waiting, to);
     }
@@ -236,7 +280,7 @@ struct Stream::Impl {
       at += n.frontend.run(samples.data() + at * n.inputs(), filled - at, front.data(),
                            position.waiting, token.data(), complete);
       if (!complete) continue;
-      n.encode(token.data(), x.data() + waiting * n.D());
+      encode_token(token.data(), x.data() + waiting * row());
       if (++waiting == rows) flush(waiting, to);
     }
     filled = 0;
@@ -246,7 +290,7 @@ struct Stream::Impl {
   void end_samples() {
     if (position.steps > 0 || position.received == 0) return;
     n.frontend.partial(front.data(), position.waiting, token.data());
-    n.encode(token.data(), x.data());
+    encode_token(token.data(), x.data());
     run(1, nullptr);
   }
 
@@ -386,11 +430,31 @@ void Stream::end() {
   s.position.ended = 1;
 }
 
+void Stream::set_memory(double memory) {
+  Impl& s = *impl_;
+  if (!s.bank) {
+    throw std::invalid_argument(
+        "a memory is for models that rotrnn fit made; others forget by themselves or not at all: "
+        "use --segment, or reset() the stream");
+  }
+  if (!(memory >= 0) || s.position.received > 0) {
+    throw std::invalid_argument(
+        fmt::format("a memory of {} steps after {}; choose 0 or more before the first step", memory,
+                    s.position.received));
+  }
+  const auto hop = static_cast<double>(s.n.info.hop * s.n.info.keep_every);
+  s.bank->set_keep(memory > 0 ? std::exp(-hop / memory) : 1);
+}
+
 std::span<const float> Stream::logits() {
   Impl& s = *impl_;
   const std::span<float> out(s.outputs.data(), s.n.outputs());
   if (s.position.steps == 0) {
     std::fill(out.begin(), out.end(), 0.0f);
+    return out;
+  }
+  if (s.bank) {
+    s.bank_logits(out.data());
     return out;
   }
   s.pooled(s.x.data());
@@ -442,6 +506,12 @@ void Stream::save(std::span<std::byte> state) const {
     at += size;
   };
   put(&header, sizeof header);
+  if (s.bank) {
+    s.bank->save(at);
+    at += s.bank->size();
+    if (!s.front.empty()) put(s.front.data(), s.front.size() * sizeof(float));
+    return;
+  }
   put(s.sums.data(), s.sums.size() * sizeof(double));
   put(s.states.data(), s.states.size() * sizeof(float));
   put(s.front.data(), s.front.size() * sizeof(float));
@@ -465,6 +535,12 @@ void Stream::restore(std::span<const std::byte> state) {
   const std::byte* at = state.data() + sizeof header;
   const size_t sums = s.sums.size() * sizeof(double);
   s.position = p;
+  if (s.bank) {
+    s.bank->restore(at);
+    const size_t front = s.front.size() * sizeof(float);
+    if (front > 0) std::memcpy(s.front.data(), at + s.bank->size(), front);
+    return;
+  }
   std::memcpy(s.sums.data(), at, sums);
   const size_t states = s.states.size() * sizeof(float);
   std::memcpy(s.states.data(), at + sums, states);
@@ -474,7 +550,8 @@ void Stream::restore(std::span<const std::byte> state) {
 
 size_t Stream::memory() const {
   const Impl& s = *impl_;
-  return sizeof(Stream) + sizeof(Impl) + s.sums.capacity() * sizeof(double) +
+  return sizeof(Stream) + sizeof(Impl) + (s.bank ? s.bank->size() : 0) +
+         s.sums.capacity() * sizeof(double) +
          (s.states.capacity() + s.front.capacity() + s.x.capacity() + s.scratch.capacity() +
           s.outputs.capacity() + s.samples.capacity() + s.token.capacity()) *
              sizeof(float) +
@@ -501,7 +578,8 @@ void Stream::push_each(std::span<Stream* const> streams, std::span<const float> 
     throw std::invalid_argument(fmt::format("push_each: {} values for {} streams of {} channels",
                                             values.size(), streams.size(), C));
   }
-  if (n.preprocessing.keep_every != 1 || n.preprocessing.per_step || n.frontend.used()) {
+  if (n.preprocessing.keep_every != 1 || n.preprocessing.per_step || n.frontend.used() ||
+      n.features) {
     // Their steps are not all alike.
     for (size_t i = 0; i < streams.size(); ++i) streams[i]->push(values.subspan(i * C, C));
     return;

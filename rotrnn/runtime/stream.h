@@ -43,6 +43,12 @@ class ROTRNN_API Stream {
   /// After it the logits are those of whole-sequence scoring. Call reset() to go on.
   void end();
 
+  /// Makes the features of a fitted model forget: what is k steps old counts e^{-k/memory}, so that
+  /// a stream without end is answered by its last stretch. 0: nothing is forgotten. To be chosen
+  /// before the first step. std::invalid_argument for other models, and in the middle of a
+  /// sequence.
+  void set_memory(double memory);
+
   /// Logits at this moment [outputs]: of the pooled sequence so far, or of the last step where the
   /// model has no pooling. All zero before the first step. Valid until the next call.
   std::span<const float> logits();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,15 @@ using Numbers = std::span<const float>;
 /// x·weightᵀ + bias.
 struct LinearNumbers {
   Numbers weight, bias;  // [outputs, inputs], [outputs]
+};
+
+/// A bank of rotations in place of encoder, blocks and pooling (kernels/features/bank.h has the
+/// equations): groups of 16 states that read `taps` inputs each.
+struct FeatureNumbers {
+  int64_t states = 0, taps = 1;
+  bool differences = true;
+  Numbers theta, gamma_log, drive, thresholds;
+  Numbers inputs;  // [groups, taps]: whole numbers
 };
 
 /// A trained network as `rotrnn export` writes it and streams run it (docs/deploy.md): what
@@ -53,13 +63,14 @@ struct ModelFile {
   // What makes tokens of samples, without low and high; the numbers are those of rotations.
   FrontendOptions frontend;
   Numbers theta, gamma_log, mean, deviation;
+  std::optional<FeatureNumbers> features;  // then width is 6·states, and there are no blocks
 
   LinearNumbers encoder;  // without bias where tokens are embedded: weight [inputs, width]
   std::vector<Block> blocks;
   LinearNumbers hidden, head;  // hidden: of pairs
 
   /// Of every block.
-  bool channels() const { return blocks[0].system.index() == 1; }
+  bool channels() const { return !features && blocks[0].system.index() == 1; }
   int64_t states() const;  // S, in each channel N
   int64_t degree() const;  // inputs in the longest product that enters a channel; 1: no products
   bool products_inside() const;
@@ -105,17 +116,28 @@ void ModelFile::each_tensor(Self& self, const Visit& visit) {
     visit(name + ".weight", numbers.weight, Shape{outputs, inputs}, false);
     visit(name + ".bias", numbers.bias, Shape{outputs}, false);
   };
+  if (self.shape.input != InputKind::tokens && self.frontend.kind == FrontendKind::rotations) {
+    const int64_t channels = frontend_channels(self.frontend, self.shape.inputs);
+    visit("frontend.theta", self.theta, Shape{self.frontend.bands}, false);
+    visit("frontend.gamma_log", self.gamma_log, Shape{self.frontend.bands}, false);
+    visit("frontend.mean", self.mean, Shape{channels}, false);
+    visit("frontend.deviation", self.deviation, Shape{channels}, false);
+  }
+  if (self.features) {
+    auto& f = *self.features;
+    const int64_t S = f.states, groups = S / 16;
+    visit("bank.theta", f.theta, Shape{S}, false);
+    visit("bank.gamma_log", f.gamma_log, Shape{S}, false);
+    visit("bank.drive", f.drive, Shape{groups, f.taps, 2, 16}, false);
+    visit("bank.thresholds", f.thresholds, Shape{5, S}, false);
+    visit("bank.inputs", f.inputs, Shape{groups, f.taps}, false);
+    linear("head", self.head, D, self.shape.outputs);
+    return;
+  }
   if (self.shape.input == InputKind::tokens) {
     visit("encoder.weight", self.encoder.weight, Shape{self.shape.inputs, D}, false);
   } else {
-    const int64_t channels = frontend_channels(self.frontend, self.shape.inputs);
-    if (self.frontend.kind == FrontendKind::rotations) {
-      visit("frontend.theta", self.theta, Shape{self.frontend.bands}, false);
-      visit("frontend.gamma_log", self.gamma_log, Shape{self.frontend.bands}, false);
-      visit("frontend.mean", self.mean, Shape{channels}, false);
-      visit("frontend.deviation", self.deviation, Shape{channels}, false);
-    }
-    linear("encoder", self.encoder, channels, D);
+    linear("encoder", self.encoder, frontend_channels(self.frontend, self.shape.inputs), D);
   }
   for (size_t i = 0; i < self.blocks.size(); ++i) {
     const std::string at = "blocks." + std::to_string(i) + ".";

@@ -8,7 +8,7 @@
 namespace rotrnn::model_format {
 
 inline constexpr char kFormat[] = "rotrnn-model", kVersion[] = "1";
-inline constexpr std::array kSystems{"diagonal", "channel"};
+inline constexpr std::array kSystems{"diagonal", "channel", "features"};
 inline constexpr std::array kNorms{"affine", "layer", "none"};
 inline constexpr std::array kInputs{"tokens", "values"};
 inline constexpr std::array kTargets{"classes", "values"};

@@ -109,19 +109,21 @@ class Reader {
   void read_facts(const json& facts) {
     using namespace model_format;
     ModelFile& m = model_;
-    const bool channels = get_choice<size_t>(facts, "system", kSystems) == 1;
+    const auto system = get_choice<size_t>(facts, "system", kSystems);
+    const bool channels = system == 1, features = system == 2;
     m.layer = get<std::string>(facts, "layer");
     m.task = get<std::string>(facts, "task");
     m.version = get<std::string>(facts, "version");
-    m.width = get_size(facts, "width", kMostWidth);
+    m.width = get_size(facts, "width", features ? 6 * kMostWidth : kMostWidth);
     const int64_t states = get_size(facts, "states", kMostWidth);
-    const int64_t depth = get_size(facts, "depth", kMostBlocks);
+    const int64_t depth = features ? 0 : get_size(facts, "depth", kMostBlocks);
     m.bidirectional = get<bool>(facts, "bidirectional");
     m.pooling = get_choice<Pooling>(facts, "pooling", kNames<Pooling>);
     m.activation = get_choice<Activation>(facts, "activation", kNames<Activation>);
     m.norm = get_choice<Norm>(facts, "norm", kNorms);
     m.prenorm = get<bool>(facts, "prenorm");
     read_shape(facts);
+    if (features) return read_features(facts, states);
     m.blocks.resize(static_cast<size_t>(depth));
     if (!channels) {
       for (ModelFile::Block& b : m.blocks) set_sizes(b.system.emplace<0>(), states);
@@ -138,6 +140,31 @@ class Reader {
       set_sizes(system, states);
       system.orders = degree - 1;
       system.liquid_inside = products == 1;
+    }
+  }
+
+  void read_features(const json& facts, int64_t states) {
+    FeatureNumbers& f = model_.features.emplace();
+    f.states = states;
+    f.taps = get_size(facts, "taps", 3);
+    f.differences = get<bool>(facts, "differences");
+    const DataShape& s = model_.shape;
+    if (states % 16 != 0 || model_.width != 6 * states || s.input == InputKind::tokens ||
+        s.towers != 1 || s.per_token || model_.pooling == Pooling::none) {
+      damaged(
+          "a bank of rotations has a multiple of 16 states, 6 features of each, values as its "
+          "input and one answer per sequence");
+    }
+  }
+
+  // What the bank reads must be there.
+  void check_bank(int64_t channels) const {
+    const FeatureNumbers& f = *model_.features;
+    const auto width = static_cast<float>(f.differences ? 2 * channels : channels);
+    for (const float input : f.inputs) {
+      if (input != std::floor(input) || input < 0 || input >= width) {
+        damaged(fmt::format("its bank reads input {} of {}", input, width));
+      }
     }
   }
 
@@ -240,6 +267,7 @@ class Reader {
       numbers = tensor(name, shape);
     };
     ModelFile::each_tensor(model_, read);
+    if (model_.features) check_bank(frontend_channels(model_.frontend, model_.shape.inputs));
     for (const std::string& name : file_.names()) {
       if (!known.contains(name)) {
         damaged(fmt::format("tensor \"{}\" does not belong to such a model", name.substr(0, 80)));

@@ -31,6 +31,7 @@ Numbers ModelFile::keep_bytes(std::span<const std::byte> bytes) {
 }
 
 int64_t ModelFile::states() const {
+  if (features) return features->states;
   return std::visit([](const auto& system) { return system.states; }, blocks[0].system);
 }
 
@@ -45,7 +46,9 @@ bool ModelFile::products_inside() const {
 nlohmann::ordered_json model_facts(const ModelFile& model) {
   using namespace model_format;
   const DataShape& shape = model.shape;
-  nlohmann::ordered_json json = {{"system", kSystems[model.channels() ? 1 : 0]},
+  nlohmann::ordered_json json = {{"system", kSystems[model.features     ? 2
+                                                     : model.channels() ? 1
+                                                                        : 0]},
                                  {"layer", model.layer},
                                  {"task", model.task},
                                  {"version", model.version},
@@ -65,6 +68,10 @@ nlohmann::ordered_json model_facts(const ModelFile& model) {
                                  {"per_token", shape.per_token},
                                  {"classes", model.classes},
                                  {"preprocessing", to_json(model.preprocessing)}};
+  if (model.features) {
+    json["taps"] = model.features->taps;
+    json["differences"] = model.features->differences;
+  }
   const FrontendOptions& f = model.frontend;
   switch (f.kind) {
     case FrontendKind::none:

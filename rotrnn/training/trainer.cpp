@@ -43,6 +43,12 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
+void check_trains(const Config& config) {
+  if (config.model.body == Body::blocks) return;
+  throw std::invalid_argument(
+      "model.body = \"features\" is fitted in closed form, not trained: use rotrnn fit");
+}
+
 class Trainer {
  public:
   Trainer(const TrainRequest& request, const TrainObserver& observer)
@@ -513,6 +519,7 @@ class Trainer {
 }  // namespace
 
 TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
+  check_trains(request.config);
   const bool writes = request.group == nullptr || request.group->first();
   // Before the data are read, but no folder is made for a run without data.
   std::optional<FolderLock> lock;
@@ -527,6 +534,7 @@ TrainOutcome train(const TrainRequest& request, const TrainObserver& observer) {
 }
 
 RunTiming time_run(const Config& config, double seconds, const std::function<bool()>& stop) {
+  check_trains(config);
   TrainRequest request;
   request.config = config;
   TrainObserver observer;

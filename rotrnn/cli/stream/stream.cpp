@@ -33,6 +33,7 @@ using runtime::ModelInfo;
 struct StreamOptions {
   std::string model, file = "-", format = "auto";
   int64_t chunk = 256, every = 0, segment = 0, top = 1, limit = 0;
+  double memory = 0;
   bool json = false, all = false;
 };
 
@@ -180,7 +181,9 @@ class Run {
         info_(model->info()),
         stream_(model),
         reporter_(o, *model),
-        each_(static_cast<size_t>(o.chunk * info_.outputs)) {}
+        each_(static_cast<size_t>(o.chunk * info_.outputs)) {
+    if (o.memory > 0) stream_.set_memory(o.memory);
+  }
 
   bool full() const { return o_.limit > 0 && received_ >= o_.limit; }
 
@@ -379,6 +382,10 @@ void add_stream(CLI::App& app, Action& action) {
                    "start again after so many steps, and print the prediction of each part: 16000 "
                    "is one answer per second of sound at 16 kHz")
       ->check(count);
+  command
+      ->add_option("--memory", options->memory,
+                   "of a fitted model: forget, so that what is so many steps old counts a third")
+      ->check(CLI::Range(1.0, 1e12));
   command->add_option("--top", options->top, "print so many of the likeliest classes")
       ->capture_default_str()
       ->check(count);

@@ -113,6 +113,30 @@ struct RotationTile {
 /// Bands come in multiples of this: a cache line, and whole vectors.
 inline constexpr size_t kBands = 16;
 
+/// States of a bank that read the same inputs (features/bank.h has the equations): a vector of
+/// AVX-512. Thresholds of a state, and most inputs that it reads.
+inline constexpr size_t kBankStates = 16, kBankThresholds = 5, kBankTaps = 3;
+
+/// Rows u and the groups of states that walk over them, of a bank with so many states.
+struct BankTile {
+  size_t rows, ld;
+  const float* u;
+  size_t first, last, states;  // groups, not behind the last; all states
+  size_t taps;
+  const int32_t* inputs;             // [groups, taps]
+  const float* weights;              // [groups, taps, 2 (re, im), kBankStates]
+  const float *lambda, *thresholds;  // [2, states], [kBankThresholds, states]
+};
+
+/// What such a walk takes along: planes of `plane` states, the first being that of group `first`.
+/// z [2, plane], maxima [plane], and [kBankThresholds, plane] of counts or forgetting shares.
+struct BankMemory {
+  float *z, *most;
+  int32_t* counts;
+  float* shares;
+  size_t plane, first;
+};
+
 struct Table {
   const char* name;
 
@@ -127,6 +151,12 @@ struct Table {
   /// C[R, N] (+)= AᵀB with A [K, R], B [K, N], both row-major.
   void (*outer)(float* c, size_t ldc, const float* a, size_t lda, const float* b, size_t ldb,
                 size_t R, size_t K, size_t N, bool add);
+
+  /// C[rows, columns] += sign·AᵀB in double, with A and B packed [K, double_panel]; rows and
+  /// columns up to double_panel.
+  size_t double_panel;
+  void (*add_product)(double* c, size_t ldc, const double* a, const double* b, size_t K,
+                      size_t rows, size_t columns, double sign);
 
   // Scan (scan.h has the equations). state [2S] goes in as z before the first row, out as the last.
   void (*scan)(ScanRows z, size_t rows, size_t S, ScanLambda lambda, float* state);
@@ -162,6 +192,12 @@ struct Table {
   /// as a vector reaches, out need not.
   void (*rotation_token)(const float* sum, const float* xi2, float share, float floor,
                          const float* mean, const float* inverse, float* out, size_t n);
+
+  // Banks of rotations. bank_count adds to counts and maxima. bank_forget: shares ← keep·share +
+  // (1 - keep)·[v > c], maxima ← max(v, keep·maximum + (1 - keep)·v). bank_values: v [rows, plane].
+  void (*bank_count)(const BankTile& tile, const BankMemory& memory);
+  void (*bank_forget)(const BankTile& tile, const BankMemory& memory, float keep);
+  void (*bank_values)(const BankTile& tile, const BankMemory& memory, float* values);
 
   // FFTs along time of fft_lanes channels at once: points [2, fft_lanes] (re, im), aligned. Those
   // from `live` on are taken as zeros, whatever is there. Spectra are in an order of their own, the

@@ -86,7 +86,7 @@ std::vector<ParameterInfo> inventory(const ModelOptions& options, const DataShap
 
 int64_t parameter_count(const ModelOptions& options, const DataShape& shape) {
   ModelOptions one = options;
-  one.depth = 1;
+  if (options.body == Body::blocks) one.depth = 1;
   int64_t count = 0;
   for (const ParameterInfo& p : inventory(one, shape)) {
     count += p.name.starts_with("blocks.") ? options.depth * p.count : p.count;

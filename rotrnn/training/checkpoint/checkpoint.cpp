@@ -172,6 +172,13 @@ void check_sizes(const CheckpointHeader& header, const SafeTensorFile& weights) 
                          fmt::join(found, ", "), fmt::join(shape, ", ")));
     }
   };
+  if (m.body == Body::features) {
+    const int64_t S = m.features.states, groups = S / 16;
+    want("bank.theta", {S});
+    want("bank.drive", {groups, m.features.taps, 2, 16});
+    want("head.weight", {s.outputs, 6 * S});
+    return;
+  }
   const bool tokens = s.input == InputKind::tokens;
   const int64_t inputs = encoder_inputs(header, weights.where());
   want("encoder.weight", tokens ? std::vector{s.inputs, m.width} : std::vector{m.width, inputs});

@@ -23,6 +23,9 @@ struct Section {
 constexpr int64_t kMostSize = 1 << 16;
 
 void bind_model(const Section& add, ModelOptions& m) {
+  add("body", choice(m.body),
+      "blocks: layers, trained; features: a bank of fixed rotations, fitted by rotrnn fit; "
+      "docs/fit.md");
   add("layer", &m.layer,
       fmt::format("the recurrent layer: {}; docs/layers.md", fmt::join(layer_names(), ", ")));
   add("width", IntegerKey{&m.width, 1, kMostSize}, "D: channels between the layers");
@@ -65,6 +68,12 @@ void bind_frontend(const Section& add, FrontendOptions& f) {
   add("size", IntegerKey{&f.size, 0, kMostSize}, "patch: samples of one token; 0: 16");
   add("stride", IntegerKey{&f.stride, 0, 1 << 24},
       "patch: samples from one token to the next; 0: the size");
+}
+
+void bind_features(const Section& add, FeatureOptions& f) {
+  add("states", IntegerKey{&f.states, 16, kMostSize}, "fitted: rotations in the bank");
+  add("differences", &f.differences, "fitted: first differences of the channels are inputs too");
+  add("taps", IntegerKey{&f.taps, 0, 3}, "fitted: inputs of a rotation; 0: rotrnn fit chooses");
 }
 
 void bind_init(const Section& add, RotRNNInit& i) {
@@ -188,6 +197,7 @@ std::vector<BoundKey> bind_keys(Config& config) {
   std::vector<BoundKey> keys;
   for (TaskKey& k : bind_task_keys(config.task)) keys.push_back(std::move(k.key));
   bind_model({keys, "model."}, config.model);
+  bind_features({keys, "model.features."}, config.model.features);
   bind_frontend({keys, "frontend."}, config.model.frontend);
   bind_init({keys, "model.init."}, config.model.rotrnn.init);
   bind_lru({keys, "model.lru."}, config.model.lru);

@@ -1,4 +1,5 @@
 // The table of one target. The including file defines ROTRNN_TABLE (its function) and ROTRNN_NAME.
+#include "rotrnn/kernels/simd/targets/bank-inl.h"
 #include "rotrnn/kernels/simd/targets/channel-inl.h"
 #include "rotrnn/kernels/simd/targets/fft-inl.h"
 #include "rotrnn/kernels/simd/targets/frontend-inl.h"
@@ -9,6 +10,7 @@
 #if HWY_TARGET == HWY_WASM  // of Highway 1.0
 #include "rotrnn/kernels/simd/targets/no_dplr-inl.h"
 #else
+#include "rotrnn/kernels/simd/targets/double-inl.h"
 #include "rotrnn/kernels/simd/targets/dplr-inl.h"
 #endif
 
@@ -23,6 +25,8 @@ const Table* ROTRNN_TABLE() {
       .multiply = target::multiply,
       .multiply_row = target::multiply_row,
       .outer = target::outer,
+      .double_panel = target::double_panel(),
+      .add_product = target::add_product,
       .scan = target::scan,
       .scan_end = target::scan_end,
       .scan_adjoint = target::scan_adjoint,
@@ -35,6 +39,9 @@ const Table* ROTRNN_TABLE() {
       .rotate = target::rotate,
       .rotate_adjoint = target::rotate_adjoint,
       .rotation_token = target::rotation_token,
+      .bank_count = target::bank_count,
+      .bank_forget = target::bank_forget,
+      .bank_values = target::bank_values,
       .fft_lanes = hwy::HWY_NAMESPACE::Lanes(target::Full()),
       .fft = target::fft,
       .fft_inverse = target::fft_inverse,
