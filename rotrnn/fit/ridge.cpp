@@ -133,7 +133,6 @@ void RowRidge::leave_out_groups(const std::vector<double>& inverse,
                           size, penalty, threads_);
     for (size_t i = 0; i < size; ++i) {
       for (size_t j = 0; j < size; ++j) block[i * size + j] -= rest_ * q_[rows[i]] * q_[rows[j]];
-      block[i * size + i] += kLeastShare;
       std::copy_n(residuals.data() + rows[i] * m, m, out.data() + i * m);
     }
     if (!kernels::cholesky(block.data(), size, size, false, out.data(), m, m, threads_)) {

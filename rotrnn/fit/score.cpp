@@ -62,10 +62,19 @@ std::vector<double> log_losses(const ScoredClasses& s, double temperature) {
 }
 
 double best_temperature(const ScoredClasses& s) {
+  const size_t K = s.outputs();
+  const double doubt = 1 / static_cast<double>(s.count() + 1);
   const auto loss = [&](double t) {
-    const std::vector<double> all = log_losses(s, std::exp(t));
+    const double temperature = std::exp(t);
     double sum = 0;
-    for (size_t i = 0; i < all.size(); ++i) sum += weight_at(s.weights, i) * all[i];
+    for (size_t i = 0; i < s.count(); ++i) {
+      const double* row = s.scores.data() + i * K;
+      double mean = 0;
+      for (size_t k = 0; k < K; ++k) mean += row[k] / static_cast<double>(K);
+      const double right = row[static_cast<size_t>(s.classes[i])];
+      const double expected = (1 - doubt) * right + doubt * mean;
+      sum += weight_at(s.weights, i) * (log_sum(row, K, temperature) - expected / temperature);
+    }
     return sum;
   };
   // The loss is convex in 1/T, so it has one minimum in log T: golden sections.

@@ -29,7 +29,9 @@ Mean mean_of(std::span<const double> values, std::span<const double> weights,
 /// -log softmax(scores/temperature) of the right class, of each example.
 std::vector<double> log_losses(const ScoredClasses& s, double temperature);
 
-/// The temperature with the smallest weighted mean of these, between 1e-3 and 10.
+/// The temperature with the smallest weighted mean of these, between 1e-3 and 10, as if there were
+/// one more example, of any class with the same probability: else a few examples that are all right
+/// would make every answer certain.
 double best_temperature(const ScoredClasses& s);
 
 /// 1 where the highest score is that of the right class, else 0.

@@ -97,9 +97,8 @@ TEST(Fit, GroupsThatAreTheLabelLeaveNothingToSay) {
   without.groups.clear();
   const Fitted single = fit(w.source(), without, small());
   EXPECT_EQ(grouped.estimate.kind, EstimateKind::leave_one_group_out);
-  EXPECT_GT(single.estimate.accuracy.value, 0.8);
-  EXPECT_LT(grouped.estimate.accuracy.value, 0.7);
-  EXPECT_GT(grouped.penalty, single.penalty);
+  EXPECT_GT(single.estimate.accuracy.value, 0.75);
+  EXPECT_LT(grouped.estimate.accuracy.value, single.estimate.accuracy.value - 0.1);
   EXPECT_GT(grouped.temperature, single.temperature);
 }
 
@@ -142,6 +141,21 @@ std::string message_of(const F& f) {
     return error.what();
   }
   return "";
+}
+
+TEST(Fit, TemperatureLeavesRoomForDoubt) {
+  // All right, so that any lower temperature has a smaller loss: it is as if one more example were
+  // of any class.
+  std::vector<double> scores;
+  std::vector<int64_t> classes;
+  for (size_t i = 0; i < 50; ++i) {
+    classes.push_back(static_cast<int64_t>(i % 2));
+    scores.push_back(i % 2 == 0 ? 1 : -1);
+    scores.push_back(i % 2 == 0 ? -1 : 1);
+  }
+  const double temperature = best_temperature({scores, classes, {}, {}});
+  const double sure = 1 / (1 + std::exp(-2 / temperature));
+  EXPECT_NEAR(sure, 1 - 0.5 / 51, 2e-3);
 }
 
 TEST(Fit, BadInputIsNamed) {
