@@ -56,6 +56,7 @@ install(TARGETS rotrnn_archive EXPORT rotrnn-rotrnn ARCHIVE COMPONENT dev)
 foreach(folder base data distributed fit io kernels layers network plot spec training)
   install(DIRECTORY rotrnn/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/rotrnn COMPONENT dev
           FILES_MATCHING PATTERN "*.h" PATTERN "targets" EXCLUDE
+          REGEX "/fit/c_api\\.h$" EXCLUDE  # of the runtime
           REGEX "/spec/kinds\\.h$" EXCLUDE  # with the runtime
           # Inside the layers, with Eigen, which clients need not have.
           REGEX "/state_space/(hippo|dplr)\\.h$" EXCLUDE REGEX "/s4/system\\.h$" EXCLUDE)
