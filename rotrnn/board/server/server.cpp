@@ -112,7 +112,7 @@ struct Server::Impl {
                               {"Cache-Control", "no-store"}});
     http.set_pre_routing_handler(
         [this](const auto& request, auto& response) { return guard(request, response); });
-    http.set_exception_handler([](const auto&, auto& response, std::exception_ptr) {
+    http.set_exception_handler([](const auto&, auto& response, const std::exception_ptr&) {
       refuse(response, 500, "the board could not answer this request; it is still running\n");
     });
     add_routes();
