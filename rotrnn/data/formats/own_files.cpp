@@ -238,6 +238,7 @@ std::vector<fs::path> companions(const fs::path& file) {
 void require_target(const TaskOptions& options, std::vector<TaskTarget> possible) {
   if (std::find(possible.begin(), possible.end(), options.target) != possible.end()) return;
   std::vector<std::string_view> names;
+  names.reserve(possible.size());
   for (const TaskTarget target : possible) names.emplace_back(name_of(target));
   throw std::invalid_argument(fmt::format("task.target: task \"{}\" can predict {}, not \"{}\"",
                                           options.name, fmt::join(names, ", "),
