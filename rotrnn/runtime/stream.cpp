@@ -502,14 +502,14 @@ void Stream::save(std::span<std::byte> state) const {
   const StateHeader header{kStateMagic, s.n.fingerprint, state.size(), s.position};
   std::byte* at = state.data();
   const auto put = [&at](const void* data, size_t size) {
-    std::memcpy(at, data, size);
+    if (size > 0) std::memcpy(at, data, size);  // memcpy takes no null, of no size either
     at += size;
   };
   put(&header, sizeof header);
   if (s.bank) {
     s.bank->save(at);
     at += s.bank->size();
-    if (!s.front.empty()) put(s.front.data(), s.front.size() * sizeof(float));
+    put(s.front.data(), s.front.size() * sizeof(float));
     return;
   }
   put(s.sums.data(), s.sums.size() * sizeof(double));
